@@ -1,0 +1,168 @@
+package caddyllm
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// body is what was read of a request's body, and what is left of it. The proxy
+// asks Select once per attempt and sends whatever r.Body then gives, so every
+// attempt gets a reader of its own that starts at the first byte. A reader is
+// never rewound instead: the transport may still be reading the old one when
+// the round trip has long returned.
+type body struct {
+	kept  []byte // the first bytes of the body
+	whole bool   // kept is all of it
+	err   error  // what reading it ended with, after kept
+
+	rest io.ReadCloser // what follows kept, where there is neither an end nor an error yet
+
+	mu       sync.Mutex // guards the rest of the fields
+	attempt  int        // the attempt whose reader may read from rest
+	restUsed bool       // something was read from rest: kept and rest no longer make the body
+}
+
+// trustBody bounds what is allocated on a client's word, bytes. Longer bodies
+// grow by doubling.
+const trustBody = 1 << 20
+
+// readBody reads the first limit bytes of r's body, through its end if it ends
+// there: only then does net/http publish trailers and watch for the client to
+// leave. It returns nil where there is no body.
+func readBody(r *http.Request, limit int64) *body {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	b := &body{}
+	size := int64(4096) // first guess for a body of unknown length
+	if r.ContentLength >= 0 {
+		// With the room of one read behind the end, ReadFrom needs not grow
+		// the buffer in order to find the end. Beyond trustBody a claimed
+		// length gets no memory before its bytes come.
+		size = min(r.ContentLength, limit, trustBody) + bytes.MinRead
+	}
+	buf := bytes.NewBuffer(make([]byte, 0, size))
+	n, err := buf.ReadFrom(io.LimitReader(r.Body, limit))
+	b.kept = buf.Bytes()
+	switch {
+	case err != nil:
+		b.err = err
+	case n < limit:
+		b.whole = true
+	default:
+		b.readEnd(r.Body)
+	}
+	return b
+}
+
+// readEnd tells a body of exactly the limit from a longer one.
+func (b *body) readEnd(r io.ReadCloser) {
+	var next [1]byte
+	n, err := io.ReadFull(r, next[:])
+	switch {
+	case n == 1:
+		b.kept = append(b.kept, next[0])
+		b.rest = r
+	case err == io.EOF:
+		b.whole = true
+	default:
+		b.err = err
+	}
+}
+
+// clientGone reports whether the body ended in a way that only the client's
+// leaving can explain. A handler in front that refuses the body (such as
+// request_body with max_size) says so with a HandlerError, and a deadline is
+// the server's; both are the transport's to report, as without this policy.
+func (b *body) clientGone() bool {
+	if b.err == nil {
+		return false
+	}
+	var refused caddyhttp.HandlerError
+	var timeout interface{ Timeout() bool }
+	return !errors.As(b.err, &refused) && !(errors.As(b.err, &timeout) && timeout.Timeout())
+}
+
+// open gives r a fresh reader over the whole body. It reports false if that
+// can't be done any more: an attempt has used bytes that were not kept, and
+// sending the others would be a broken request.
+func (b *body) open(r *http.Request) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.restUsed || b.err != nil && b.attempt > 0 {
+		return false
+	}
+	b.attempt++
+	switch {
+	case b.err != nil:
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(b.kept), errReader{b.err}))
+	case b.rest != nil:
+		rest := &restReader{body: b, attempt: b.attempt}
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(b.kept), rest), rest}
+	default:
+		b.openWhole(r)
+	}
+	return true
+}
+
+func (b *body) openWhole(r *http.Request) {
+	// A length is kinder to the engines' servers than chunks, but chunks are
+	// what carries trailers.
+	if len(r.Trailer) == 0 {
+		r.ContentLength = int64(len(b.kept))
+		r.TransferEncoding = nil
+	}
+	if len(b.kept) == 0 && r.ContentLength == 0 {
+		r.Body, r.GetBody = nil, nil
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b.kept))
+	r.GetBody = func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(b.kept)), nil
+	}
+}
+
+// restReader lets one attempt read what was not kept. Once a later attempt was
+// opened it reads nothing more, or two attempts would share the bytes.
+type restReader struct {
+	body    *body
+	attempt int
+}
+
+var errStaleAttempt = errors.New("reading a body for an attempt that is over")
+
+func (r *restReader) Read(p []byte) (int, error) {
+	r.body.mu.Lock()
+	if r.attempt != r.body.attempt {
+		r.body.mu.Unlock()
+		return 0, errStaleAttempt
+	}
+	r.body.restUsed = true
+	r.body.mu.Unlock()
+	// Not under the lock: the client may take its time.
+	return r.body.rest.Read(p)
+}
+
+// Close passes on only what ends a body that was read from, as the proxy's own
+// reader does: the transport closes bodies after failed dials too.
+func (r *restReader) Close() error {
+	r.body.mu.Lock()
+	used := r.body.restUsed && r.attempt == r.body.attempt
+	r.body.mu.Unlock()
+	if !used {
+		return nil
+	}
+	return r.body.rest.Close()
+}
+
+type errReader struct{ err error }
+
+func (e errReader) Read([]byte) (int, error) { return 0, e.err }

@@ -1,0 +1,194 @@
+package caddyllm
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
+)
+
+// attempt is one request sent to one upstream. Its reservation is released
+// exactly once, whoever is first to know that it ended: the body's end, the
+// round trip's error, the next Select of the request, or the request's end.
+type attempt struct {
+	flight   *flight
+	upstream string
+	choice   choice
+	began    time.Time
+	answered atomic.Bool // the first byte was told
+	over     atomic.Bool
+}
+
+func newAttempt(f *flight, upstream string, c choice) *attempt {
+	return &attempt{flight: f, upstream: upstream, choice: c, began: time.Now()}
+}
+
+// firstByte tells the decision that the answer has begun.
+func (a *attempt) firstByte() {
+	if !a.choice.prompt || a.answered.Swap(true) {
+		return
+	}
+	now := time.Now()
+	a.flight.policy.shared.firstByte(now, a.choice.Ticket)
+	if a.choice.stream {
+		observeFirstToken(a.choice.FirstToken, now.Sub(a.began))
+	}
+}
+
+func (a *attempt) finish(end route.End, usage *route.Usage) {
+	if !a.choice.prompt || a.over.Swap(true) {
+		return
+	}
+	a.flight.policy.shared.done(time.Now(), a.choice.Ticket, end, usage)
+	observeEnd(&a.choice, usage)
+}
+
+// listen is for transports that can't be wrapped: the trace tells of the first
+// byte, and the request's context of the end. It starts from the context of
+// the first attempt, or the traces of retries would pile up.
+func (a *attempt) listen(r *http.Request) {
+	*r = *r.WithContext(httptrace.WithClientTrace(a.flight.ctx, &httptrace.ClientTrace{
+		GotFirstResponseByte: a.firstByte,
+	}))
+}
+
+// abandon ends an attempt whose request is over. Behind a transport that can't
+// be watched, that is how answered requests end too.
+func (a *attempt) abandon() {
+	if a.flight.policy.upstreams.blind && a.answered.Load() {
+		a.finish(route.Completed, nil)
+		return
+	}
+	a.finish(route.Cancelled, nil)
+}
+
+// observer is the proxy's own HTTP transport, watched. Embedding keeps what
+// the proxy asks of a transport beside round trips: TLS, h2c, header
+// operations, the scheme of health checks.
+type observer struct {
+	*reverseproxy.HTTPTransport
+	policy *LLMPrefix
+}
+
+// RoundTrip sends a request as the embedded transport does. Requests that are
+// not on a flight, such as health checks, pass unwatched.
+func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
+	f, _ := req.Context().Value(flightKey{o.policy}).(*flight)
+	var a *attempt
+	if f != nil {
+		a = f.current()
+	}
+	if a == nil {
+		return o.HTTPTransport.RoundTrip(req)
+	}
+	res, err := o.HTTPTransport.RoundTrip(f.replayable(req))
+	switch {
+	case err != nil && req.Context().Err() != nil:
+		a.finish(route.Cancelled, nil)
+	case err != nil:
+		a.finish(route.Failed, nil)
+	case res.StatusCode == http.StatusSwitchingProtocols || res.Body == nil:
+		// The proxy needs this body's Write; the request's end will release.
+	case res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests:
+		a.finish(route.Failed, nil)
+	case res.StatusCode < 200 || res.StatusCode > 299:
+		a.finish(route.Rejected, nil)
+	default:
+		res.Body = newObservedBody(res, a, req)
+	}
+	return res, err
+}
+
+// replayable marks a request that net/http may send again on a new connection
+// when the idle one that it took turns out to have been closed: engines close
+// idle connections long before Caddy does. net/http does so for requests that
+// have this header, and an empty list of values is not sent. The header can't
+// be set in Select, since the proxy rebuilds the headers of every attempt.
+func (f *flight) replayable(req *http.Request) *http.Request {
+	if f.body == nil || !f.body.whole || !f.policy.settings.retryStale || req.GetBody == nil {
+		return req
+	}
+	if _, ok := req.Header["Idempotency-Key"]; ok {
+		return req
+	}
+	clone := *req
+	clone.Header = make(http.Header, len(req.Header)+1)
+	for k, v := range req.Header {
+		clone.Header[k] = v
+	}
+	clone.Header["Idempotency-Key"] = []string{}
+	return &clone
+}
+
+// observedBody watches an answer pass: its first byte, its end, and the usage
+// in its last bytes. The proxy reads it on the request's goroutine.
+type observedBody struct {
+	io.ReadCloser
+	attempt *attempt
+	req     *http.Request
+	events  bool // server-sent events
+	begun   bool
+	tail    tail
+}
+
+func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observedBody {
+	return &observedBody{
+		ReadCloser: res.Body,
+		attempt:    a,
+		req:        req,
+		events:     strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"),
+	}
+}
+
+// Read passes on what the upstream sent, and tells what it means.
+func (b *observedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.tail.write(p[:n])
+		// A line that begins with a colon is a comment that keeps the
+		// connection alive, not a token.
+		if !b.begun && !(b.events && p[0] == ':') {
+			b.begun = true
+			b.attempt.firstByte()
+		}
+	}
+	switch {
+	case err == nil:
+	case err == io.EOF:
+		b.end(route.Completed)
+	case b.req.Context().Err() != nil:
+		b.end(route.Cancelled)
+	default:
+		b.end(route.Failed)
+	}
+	return n, err
+}
+
+// Close ends an answer that was not read to its end: the client left, or the
+// proxy wants another one.
+func (b *observedBody) Close() error {
+	b.end(route.Cancelled)
+	return b.ReadCloser.Close()
+}
+
+func (b *observedBody) end(end route.End) {
+	if b.attempt.over.Load() {
+		b.tail.release()
+		return
+	}
+	var usage *route.Usage
+	if end == route.Completed {
+		usage = parseUsage(b.tail.bytes())
+	}
+	b.tail.release()
+	b.attempt.finish(end, usage)
+	if usage != nil && usage.CachedKnown {
+		b.attempt.flight.publishUsage(b.req, usage.CachedTokens)
+	}
+}

@@ -1,0 +1,267 @@
+package caddyllm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"go.uber.org/zap"
+	"golang.org/x/net/http/httpguts"
+)
+
+func init() {
+	caddy.RegisterModule(LLMPrefix{})
+}
+
+// LLMPrefix is a selection policy for upstreams that serve large language
+// models, such as vLLM. It reads the OpenAI-style request body, knows which
+// upstream probably holds the beginning of the prompt in its prefix cache,
+// scrapes each upstream's queue from its Prometheus metrics, counts its own
+// requests in flight, and chooses the upstream whose first token will come
+// soonest.
+//
+// A request without a prompt (a GET, an unknown path, a body that isn't JSON)
+// goes to the fallback policy. The body is never altered; since the policy
+// keeps it, `request_buffers` is not needed for retries.
+//
+// All options have defaults that are right for most; none needs tuning.
+type LLMPrefix struct {
+	// The name of what is learned about upstreams. Policies with the same
+	// name, block and memory share it, and a config reload keeps it.
+	// Default: `default`.
+	State string `json:"state,omitempty"`
+
+	// How many bytes of a request body are looked into, 1 KiB to 256 MiB. A
+	// larger body is streamed to the upstream; its beginning still gives
+	// affinity where it holds the prompt. Each request in flight holds at
+	// most this much memory. Default: 8 MiB.
+	MaxBody int64 `json:"max_body,omitempty"`
+
+	// Prompt bytes per hash block, 64 to 4096. Smaller blocks see shorter
+	// common prefixes and take more memory. Default: 256.
+	Block int `json:"block,omitempty"`
+
+	// The bound of the index of prompt prefixes, in bytes, 1 MiB to 64 GiB,
+	// over all upstreams of the state. Default: 256 MiB.
+	Memory int64 `json:"memory,omitempty"`
+
+	// The path of the upstreams' metrics, or `off` to rely on own traffic
+	// alone. Default: `/metrics`.
+	Scrape string `json:"scrape,omitempty"`
+
+	// How often each upstream's metrics are fetched, 50ms to 1m, with a
+	// jitter of 10 %. An upstream that fails is asked less often.
+	// Default: 1s.
+	ScrapeInterval caddy.Duration `json:"scrape_interval,omitempty"`
+
+	// Whether a request is sent again when the idle connection that it was
+	// written to turns out to have been closed by the upstream. Engines
+	// close idle connections early (vLLM after 5 seconds), and inference has
+	// no side effects, so the default is true.
+	RetryStale *bool `json:"retry_stale,omitempty"`
+
+	// The name of a response header that tells the decision: the upstream,
+	// the reason, and the tokens of the prompt. It shows upstream addresses
+	// to clients. Default: none.
+	Expose string `json:"expose,omitempty"`
+
+	// The policy for requests without a prompt. Default: `least_conn`.
+	FallbackRaw json.RawMessage `json:"fallback,omitempty" caddy:"namespace=http.reverse_proxy.selection_policies inline_key=policy"`
+
+	fallback  reverseproxy.Selector
+	settings  settings
+	shared    *state
+	loaded    bool
+	upstreams *upstreams
+	logger    *zap.Logger
+}
+
+// settings are the options with their defaults filled in, so that the
+// exported fields keep showing what the user wrote.
+type settings struct {
+	state          string
+	maxBody        int64
+	block          int
+	memory         int64
+	scrapePath     string // empty: off
+	scrapeInterval time.Duration
+	retryStale     bool
+	expose         string
+}
+
+// Bounds and defaults of the options.
+const (
+	defaultState          = "default"
+	defaultMaxBody        = 8 << 20
+	minMaxBody            = 1 << 10
+	maxMaxBody            = 256 << 20
+	defaultBlock          = 256
+	minBlock              = 64
+	maxBlock              = 4096
+	defaultMemory         = 256 << 20
+	minMemory             = 1 << 20
+	maxMemory             = 64 << 30
+	defaultScrape         = "/metrics"
+	scrapeOff             = "off"
+	defaultScrapeInterval = time.Second
+	minScrapeInterval     = 50 * time.Millisecond
+	maxScrapeInterval     = time.Minute
+)
+
+// CaddyModule returns the Caddy module information.
+func (LLMPrefix) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.reverse_proxy.selection_policies.llm_prefix",
+		New: func() caddy.Module { return new(LLMPrefix) },
+	}
+}
+
+// Provision sets up the policy: it loads the fallback policy, joins the shared
+// state, and puts its observer round the proxy's transport.
+func (p *LLMPrefix) Provision(ctx caddy.Context) error {
+	p.logger = ctx.Logger()
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	p.settings = p.withDefaults()
+
+	// With the default policy no module is loaded through FallbackRaw, so
+	// that the config which the admin API shows stays the user's.
+	p.fallback = new(reverseproxy.LeastConnSelection)
+	if p.FallbackRaw != nil {
+		mod, err := ctx.LoadModule(p, "FallbackRaw")
+		if err != nil {
+			return fmt.Errorf("loading fallback selection policy: %w", err)
+		}
+		p.fallback = mod.(reverseproxy.Selector)
+	}
+	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	shared, err := loadState(p.settings)
+	if err != nil {
+		return fmt.Errorf("loading state %q: %w", p.settings.state, err)
+	}
+	p.shared, p.loaded = shared, true
+
+	p.upstreams, err = attach(ctx, p)
+	if err != nil {
+		return fmt.Errorf("observing the proxy's transport: %w", err)
+	}
+	return p.upstreams.scrapeOnceStarted(ctx)
+}
+
+// Validate checks the options' ranges, with the Caddyfile's names for them.
+func (p *LLMPrefix) Validate() error {
+	return errors.Join(
+		checkRange("max_body", p.MaxBody, minMaxBody, maxMaxBody),
+		checkRange("block", int64(p.Block), minBlock, maxBlock),
+		checkRange("memory", p.Memory, minMemory, maxMemory),
+		checkRange("scrape_interval", time.Duration(p.ScrapeInterval), minScrapeInterval, maxScrapeInterval),
+		checkScrape(p.Scrape),
+		checkHeaderName("expose", p.Expose),
+	)
+}
+
+// checkRange accepts zero, which stands for the default.
+func checkRange[T int64 | time.Duration](option string, v, low, high T) error {
+	if v != 0 && (v < low || v > high) {
+		return fmt.Errorf("%s must be from %v to %v, got %v", option, low, high, v)
+	}
+	return nil
+}
+
+func checkScrape(path string) error {
+	if path != "" && path != scrapeOff && !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("scrape must be a path that begins with '/', or 'off', got %q", path)
+	}
+	return nil
+}
+
+func checkHeaderName(option, name string) error {
+	if name != "" && !httpguts.ValidHeaderFieldName(name) {
+		return fmt.Errorf("%s must be the name of a header, got %q", option, name)
+	}
+	return nil
+}
+
+func (p *LLMPrefix) withDefaults() settings {
+	s := settings{
+		state:          p.State,
+		maxBody:        p.MaxBody,
+		block:          p.Block,
+		memory:         p.Memory,
+		scrapePath:     p.Scrape,
+		scrapeInterval: time.Duration(p.ScrapeInterval),
+		retryStale:     p.RetryStale == nil || *p.RetryStale,
+		expose:         http.CanonicalHeaderKey(p.Expose),
+	}
+	if s.state == "" {
+		s.state = defaultState
+	}
+	if s.maxBody == 0 {
+		s.maxBody = defaultMaxBody
+	}
+	if s.block == 0 {
+		s.block = defaultBlock
+	}
+	if s.memory == 0 {
+		s.memory = defaultMemory
+	}
+	if s.scrapePath == "" {
+		s.scrapePath = defaultScrape
+	} else if s.scrapePath == scrapeOff {
+		s.scrapePath = ""
+	}
+	if s.scrapeInterval == 0 {
+		s.scrapeInterval = defaultScrapeInterval
+	}
+	return s
+}
+
+// Cleanup leaves the shared state. Requests of the old config may outlive it
+// and still call Select, so nothing that they use is cleared.
+func (p *LLMPrefix) Cleanup() error {
+	if p.upstreams != nil {
+		p.upstreams.detach()
+	}
+	if !p.loaded {
+		return nil
+	}
+	p.loaded = false
+	return p.shared.release()
+}
+
+// loadFallback reads the policy that follows the option's name.
+func loadFallback(d *caddyfile.Dispenser) (json.RawMessage, error) {
+	if !d.NextArg() {
+		return nil, d.ArgErr()
+	}
+	name := d.Val()
+	modID := "http.reverse_proxy.selection_policies." + name
+	unm, err := caddyfile.UnmarshalModule(d, modID)
+	if err != nil {
+		return nil, err
+	}
+	sel, ok := unm.(reverseproxy.Selector)
+	if !ok {
+		return nil, d.Errf("module %s (%T) is not a reverseproxy.Selector", modID, unm)
+	}
+	return caddyconfig.JSONModuleObject(sel, "policy", name, nil), nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner     = (*LLMPrefix)(nil)
+	_ caddy.Validator       = (*LLMPrefix)(nil)
+	_ caddy.CleanerUpper    = (*LLMPrefix)(nil)
+	_ caddyfile.Unmarshaler = (*LLMPrefix)(nil)
+	_ reverseproxy.Selector = (*LLMPrefix)(nil)
+)

@@ -1,0 +1,3 @@
+// Package archtest holds no code but the project's import policy, as a test:
+// who may import whom, and why not.
+package archtest
