@@ -1,0 +1,142 @@
+package enginemetrics
+
+import (
+	"bytes"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// sample is what follows a metric's name on its line. Labels are kept as they
+// were written, escapes and all: those of interest are numbers and words.
+type sample struct{ labels []byte }
+
+// Labels in which copies of one number differ. All ranks of a tensor or
+// pipeline parallel engine, and all processes of a server, have the one queue.
+// SGLang counts a queue once more for each priority, beside the whole.
+var copies = map[string]bool{
+	"tp_rank": true, "pp_rank": true, "moe_ep_rank": true, "pid": true, "priority": true,
+}
+
+// Labels that tell engines apart on an info series.
+var identity = map[string]bool{
+	"engine": true, "dp_rank": true, "model_name": true, "ReplicaId": true, "WorkerId": true,
+}
+
+// sampleOf splits "{labels} value timestamp # exemplar". The value is unknown
+// if any of it is malformed.
+func sampleOf(rest []byte) (sample, reading) {
+	var s sample
+	if rest[0] == '{' {
+		end := labelsEnd(rest)
+		if end < 0 {
+			return s, reading{}
+		}
+		s.labels = rest[1:end]
+		rest = rest[end+1:]
+	}
+	rest = bytes.TrimLeft(rest, " \t")
+	if i := bytes.IndexAny(rest, " \t"); i >= 0 {
+		rest = rest[:i]
+	}
+	v, ok := number(rest)
+	return s, reading{v, ok}
+}
+
+// labelsEnd finds the brace that closes b's first one; -1 if there is none or
+// a label is malformed.
+func labelsEnd(b []byte) int {
+	rest := b[1:]
+	for {
+		_, _, more, ok := nextLabel(rest)
+		if !ok {
+			break
+		}
+		rest = more
+	}
+	rest = bytes.TrimLeft(rest, ", \t")
+	if len(rest) == 0 || rest[0] != '}' {
+		return -1
+	}
+	return len(b) - len(rest)
+}
+
+// nextLabel splits the first label off b. A value goes from quote to quote;
+// only a backslash hides one, whatever it is in front of.
+func nextLabel(b []byte) (name, value, rest []byte, ok bool) {
+	b = bytes.TrimLeft(b, ", \t")
+	n := nameLength(b)
+	if n == 0 {
+		return nil, nil, b, false
+	}
+	name = b[:n]
+	v := bytes.TrimLeft(b[n:], " \t")
+	if len(v) == 0 || v[0] != '=' {
+		return nil, nil, b, false
+	}
+	v = bytes.TrimLeft(v[1:], " \t")
+	if len(v) == 0 || v[0] != '"' {
+		return nil, nil, b, false
+	}
+	v = v[1:]
+	for i := 0; i < len(v); i++ {
+		switch v[i] {
+		case '\\':
+			i++
+		case '"':
+			return name, v[:i], v[i+1:], true
+		}
+	}
+	return nil, nil, b, false
+}
+
+// value is the raw value of the label, empty if there is none.
+func (s sample) value(label string) []byte {
+	for rest := s.labels; ; {
+		name, v, more, ok := nextLabel(rest)
+		if !ok {
+			return nil
+		}
+		if string(name) == label {
+			return v
+		}
+		rest = more
+	}
+}
+
+// key names the series, the same for copies of one number.
+func (s sample) key() uint64 {
+	return s.hash(func(name []byte) bool { return !copies[string(name)] })
+}
+
+// only names the series by the labels listed.
+func (s sample) only(labels map[string]bool) uint64 {
+	return s.hash(func(name []byte) bool { return labels[string(name)] })
+}
+
+// hash is a sum, as the order of labels means nothing.
+func (s sample) hash(counts func(name []byte) bool) uint64 {
+	var sum uint64
+	for rest := s.labels; ; {
+		name, v, more, ok := nextLabel(rest)
+		if !ok {
+			return sum
+		}
+		if counts(name) {
+			// Both are hashed before they meet, so that neither a=b nor
+			// other pairings of the same words are alike.
+			sum += xxhash.Sum64(v)*0x9E3779B185EBCA87 ^ xxhash.Sum64(name)
+		}
+		rest = more
+	}
+}
+
+// nameLength is the length of the metric or label name at b's start.
+func nameLength(b []byte) int {
+	for i, c := range b {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == ':'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return i
+		}
+	}
+	return len(b)
+}

@@ -1,0 +1,168 @@
+package enginemetrics
+
+import "github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
+
+// Engines and models of one page. A page with more series of one name leaves
+// that number unknown, as a sum over a part would look like a short queue.
+const maxSeries = 1024
+
+// Numbers past these bounds are unknown, not clamped: an upstream must neither
+// draw all requests for a number that can't be true nor be shunned for it.
+const (
+	maxCount = 1e7  // requests in a queue
+	maxTotal = 1e18 // a counter; some 30,000 years of 1e6 tokens a second
+	// Some engines count what they are about to allocate.
+	maxUsage = 1.05
+)
+
+// reading is a number that may be malformed.
+type reading struct {
+	v  float64
+	ok bool
+}
+
+// tally gathers the series of one name. Copies of a number count once, at
+// their largest: a page that contradicts itself shall not make a queue look
+// shorter.
+type tally struct {
+	groups []group
+	bad    bool
+}
+
+type group struct {
+	key uint64
+	v   float64
+}
+
+func (t *tally) reset() { t.groups, t.bad = t.groups[:0], false }
+
+func (t *tally) add(key uint64, r reading, f field) {
+	if !r.ok || !plausible(r.v, f) {
+		t.bad = true
+		return
+	}
+	for i := range t.groups {
+		if t.groups[i].key == key {
+			t.groups[i].v = max(t.groups[i].v, r.v)
+			return
+		}
+	}
+	if len(t.groups) == maxSeries {
+		t.bad = true
+		return
+	}
+	t.groups = append(t.groups, group{key, r.v})
+}
+
+func plausible(v float64, f field) bool {
+	limit := maxTotal
+	switch f {
+	case waiting, waitingElse, running:
+		limit = maxCount
+	case usage, usageOld:
+		limit = maxUsage
+	}
+	return v >= 0 && v <= limit
+}
+
+func (t *tally) seen() bool { return t.bad || len(t.groups) > 0 }
+
+func (t *tally) sum() route.Num {
+	if t.bad || len(t.groups) == 0 {
+		return route.Num{}
+	}
+	var sum float64
+	for _, g := range t.groups {
+		sum += g.v
+	}
+	return route.Known(sum)
+}
+
+func (t *tally) max() route.Num {
+	if t.bad || len(t.groups) == 0 {
+		return route.Num{}
+	}
+	var most float64
+	for _, g := range t.groups {
+		most = max(most, g.v)
+	}
+	return route.Known(most)
+}
+
+// finish tells what was gathered: of the engine whose queue is known, or else
+// of the first one that has any name on the page.
+func (p *parser) finish() Page {
+	for d := range dialects {
+		t := &p.tallies[d]
+		named := false
+		for f := range t {
+			named = named || t[f].seen()
+		}
+		if !named {
+			continue
+		}
+		load := loadOf(t)
+		load.StartTime = p.start.max()
+		if p.page.Engine == "" || p.page.Load.Empty() && !load.Empty() {
+			p.page.Engine, p.page.Load = dialects[d].engine, load
+		}
+	}
+	return p.page
+}
+
+// loadOf puts one engine's numbers together. A dialect has one way at most to
+// tell each of them, save for names that changed.
+func loadOf(t *[fieldCount]tally) route.Load {
+	block := t[blockTokens].max()
+	l := route.Load{
+		Waiting:        t[waiting].sum(),
+		Running:        t[running].sum(),
+		CapacityTokens: or(t[capacity].sum(), times(t[blocks].sum(), block)),
+		BlockTokens:    block,
+		PrefixHits:     or(t[hits].sum(), t[hitsOld].sum(), times(t[hitBlocks].sum(), block)),
+		PromptTokens:   or(t[promptTokens].sum(), plus(t[freshTokens].sum(), t[hits].sum())),
+		OutputTokens:   t[outputTokens].sum(),
+		Preemptions:    t[preemptions].sum(),
+	}
+	if t[waitingElse].seen() {
+		l.Waiting = plus(l.Waiting, t[waitingElse].sum())
+	}
+	l.KVUsage = or(t[usage].max(), t[usageOld].max(), share(t[usedTokens].sum(), l.CapacityTokens))
+	l.KVUsage.Value = min(l.KVUsage.Value, 1)
+	l.PrefixQueries = or(t[queries].sum(), t[queriesOld].sum(),
+		times(plus(t[hitBlocks].sum(), t[missBlocks].sum()), block))
+	if !l.PrefixQueries.Known && l.PrefixHits.Known {
+		l.PrefixQueries = l.PromptTokens
+	}
+	return l
+}
+
+func or(ns ...route.Num) route.Num {
+	for _, n := range ns {
+		if n.Known {
+			return n
+		}
+	}
+	return route.Num{}
+}
+
+func plus(a, b route.Num) route.Num {
+	if !a.Known || !b.Known {
+		return route.Num{}
+	}
+	return route.Known(a.Value + b.Value)
+}
+
+func times(a, b route.Num) route.Num {
+	if !a.Known || !b.Known {
+		return route.Num{}
+	}
+	return route.Known(a.Value * b.Value)
+}
+
+func share(part, whole route.Num) route.Num {
+	if !part.Known || !whole.Known || whole.Value <= 0 {
+		return route.Num{}
+	}
+	return route.Known(part.Value / whole.Value)
+}
