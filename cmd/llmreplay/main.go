@@ -1,0 +1,40 @@
+// Command llmreplay replays recorded conversations.
+//
+//	llmreplay live --trace FILE --url http://127.0.0.1:8080
+//	llmreplay traces
+//
+// "live" sends a file of conversations to an OpenAI-compatible server and
+// reports what its clients saw. Its exit status is 0 when at least one request
+// succeeded, and 1 when all failed, on Ctrl-C and on bad usage. Errors go to
+// standard error, the report goes to standard output.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := newRoot().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "llmreplay:", err)
+		os.Exit(1)
+	}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "llmreplay",
+		Short:         "Replays recorded conversations",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(newLive(), newTraces())
+	return root
+}
