@@ -1,0 +1,61 @@
+// Command demo shows what the llm_prefix policy does, without a GPU.
+//
+//	demo                              compare policies on a short replay
+//	demo run --caddyfile FILE         simulators and Caddy until Ctrl-C
+//
+// The comparison starts three simulated vLLM servers with cold caches and a
+// Caddy for each policy in turn, replays the same conversations through it and
+// prints one table. Its exit status is 0 only if llm_prefix has the best
+// cached-token ratio and the lowest mean time to first token.
+//
+// Both look for the binaries vllmsim and caddy beside their own.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := newRoot().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func newRoot() *cobra.Command {
+	bin := ""
+	root := newCompare(&bin)
+	root.PersistentFlags().StringVar(&bin, "bin", "", "folder of vllmsim and caddy; that of this program if empty")
+	root.AddCommand(newRun(&bin))
+	return root
+}
+
+// programs are the paths of the binaries that are started.
+type programs struct{ vllmsim, caddy string }
+
+func findPrograms(bin string) (programs, error) {
+	if bin == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return programs{}, fmt.Errorf("finding this program's folder: %w", err)
+		}
+		bin = filepath.Dir(self)
+	}
+	p := programs{vllmsim: filepath.Join(bin, "vllmsim"), caddy: filepath.Join(bin, "caddy")}
+	for _, path := range []string{p.vllmsim, p.caddy} {
+		if _, err := os.Stat(path); err != nil {
+			return programs{}, errors.Join(fmt.Errorf("looking for a program: %w", err), errors.New("make build makes it"))
+		}
+	}
+	return p, nil
+}
