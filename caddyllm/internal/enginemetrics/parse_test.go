@@ -1,0 +1,248 @@
+package enginemetrics
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
+)
+
+const goodPage = `# HELP vllm:num_requests_running Requests in the batch.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 3.0
+vllm:num_requests_waiting{engine="0",model_name="m"} 7.0
+vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.5
+`
+
+func parse(t *testing.T, page string) Page {
+	t.Helper()
+	p, err := Parse(strings.NewReader(page), 0)
+	if err != nil {
+		t.Fatalf("Parse(%.40q) = %v, want no error", page, err)
+	}
+	return p
+}
+
+func wantNum(t *testing.T, what string, got route.Num, want float64) {
+	t.Helper()
+	if got != route.Known(want) {
+		t.Errorf("%s = %+v, want %v", what, got, want)
+	}
+}
+
+func wantUnknown(t *testing.T, what string, got route.Num) {
+	t.Helper()
+	if got.Known {
+		t.Errorf("%s = %v, want unknown", what, got.Value)
+	}
+}
+
+// Each dialect's names give the same load, as far as the engine tells it.
+func TestDialects(t *testing.T) {
+	k := route.Known
+	for _, c := range []struct {
+		name, engine, page string
+		want               route.Load
+	}{
+		{"vLLM 0.5, no engine label", "vllm", `
+vllm:num_requests_running{model_name="m"} 3
+vllm:num_requests_waiting{model_name="m"} 7
+vllm:num_requests_swapped{model_name="m"} 1
+vllm:gpu_cache_usage_perc{model_name="m"} 0.97
+vllm:cache_config_info{block_size="16",num_gpu_blocks="100",sliding_window="None"} 1`,
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.97), CapacityTokens: k(1600), BlockTokens: k(16)}},
+		{"vLLM 0.10, both names (FC-58)", "vllm", goodPage + `vllm:gpu_cache_usage_perc{engine="0",model_name="m"} 0.4
+vllm:gpu_prefix_cache_hits_total{engine="0"} 1
+vllm:prefix_cache_hits_total{engine="0"} 5
+vllm:prefix_cache_queries_total{engine="0"} 9`,
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5), PrefixHits: k(5), PrefixQueries: k(9)}},
+		{"vLLM 0.24", "vllm", goodPage + `process_start_time_seconds 1.7e+09
+vllm:prompt_tokens_total{engine="0"} 50
+vllm:prompt_tokens_created{engine="0"} 1.7e+09
+vllm:prompt_tokens_by_source_total{engine="0",source="local_compute"} 40
+vllm:generation_tokens_total{engine="0"} 60
+vllm:num_preemptions_total{engine="0"} 2
+vllm:iteration_tokens_total_sum{engine="0"} 99
+vllm:cache_config_info{block_size="16",engine="0",kv_cache_size_tokens="1500",num_gpu_blocks="100"} 1`,
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5), PromptTokens: k(50), OutputTokens: k(60),
+				Preemptions: k(2), CapacityTokens: k(1500), BlockTokens: k(16), StartTime: k(1.7e9)}},
+		{"OpenMetrics front end without _total", "vllm", goodPage + "vllm:prefix_cache_hits 5\nvllm:prefix_cache_queries 9\n# EOF\n",
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5), PrefixHits: k(5), PrefixQueries: k(9)}},
+		{"Ray", "vllm", "ray_vllm:num_requests_running{WorkerId=\"a\"} 4\nray_vllm_num_requests_waiting{WorkerId=\"a\"} 10\n",
+			route.Load{Running: k(4), Waiting: k(10)}},
+		{"SGLang", "sglang", `
+sglang:num_running_reqs{engine_type="unified",tp_rank="0"} 3
+sglang:num_queue_reqs{tp_rank="0"} 6
+sglang:num_grammar_queue_reqs{tp_rank="0"} 1
+sglang:token_usage{tp_rank="0"} 0.5
+sglang:cached_tokens_total{cache_source="device"} 4
+sglang:cached_tokens_total{cache_source="host"} 1
+sglang:prompt_tokens_total 9
+sglang:generation_tokens_total 60
+sglang:max_total_num_tokens{tp_rank="0"} 1600
+sglang:page_size 1`,
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5), PrefixHits: k(5), PrefixQueries: k(9),
+				PromptTokens: k(9), OutputTokens: k(60), CapacityTokens: k(1600), BlockTokens: k(1)}},
+		{"trtllm-serve", "trtllm", `
+trtllm_num_requests_running 3
+trtllm_num_requests_waiting 7
+trtllm_kv_cache_utilization 0.5
+trtllm_kv_cache_reused_blocks_total 5
+trtllm_kv_cache_missed_blocks_total 4
+trtllm_kv_cache_tokens_per_block 32
+trtllm_kv_cache_max_blocks 100`,
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5), PrefixHits: k(160), PrefixQueries: k(288),
+				CapacityTokens: k(3200), BlockTokens: k(32)}},
+		{"Triton", "triton", `
+nv_trt_llm_request_metrics{model="m",request_type="scheduled",version="1"} 3
+nv_trt_llm_request_metrics{model="m",request_type="waiting",version="1"} 7
+nv_trt_llm_request_metrics{model="m",request_type="max",version="1"} 512
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="m"} 0.5
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per",model="m"} 64
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max",model="m"} 10`,
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5), CapacityTokens: k(640), BlockTokens: k(64)}},
+		{"llama.cpp", "llamacpp", `
+llamacpp:requests_processing 3
+llamacpp:requests_deferred 7
+llamacpp:prompt_tokens_total 4
+llamacpp:prompt_tokens_cached_total 5
+llamacpp:prompt_tokens_seconds 812.5
+llamacpp:tokens_predicted_total 60`,
+			route.Load{Running: k(3), Waiting: k(7), PrefixHits: k(5), PrefixQueries: k(9), PromptTokens: k(9), OutputTokens: k(60)}},
+		{"TGI", "tgi", `
+tgi_queue_size 7
+tgi_batch_current_size 3
+tgi_batch_current_max_tokens 800
+tgi_batch_max_total_tokens 1600`,
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5), CapacityTokens: k(1600)}},
+	} {
+		p := parse(t, c.page)
+		if p.Engine != c.engine || p.Load != c.want {
+			t.Errorf("%s: Parse = %q %+v,\nwant %q %+v", c.name, p.Engine, p.Load, c.engine, c.want)
+		}
+	}
+}
+
+// FC-59: an engine whose names we don't know is unknown, never idle.
+func TestFC59UnknownNamesAreUnknown(t *testing.T) {
+	for _, page := range []string{
+		"", "\n\n", "<html><body>Log in</body></html>\n", "{\"num_requests_waiting\": 0}\n", "[{\"iter\": 1}]",
+		"python_info{version=\"3.12\"} 1.0\nprocess_start_time_seconds 1.7e9\n",
+		"acme:num_requests_waiting 0\nmyvllm:num_requests_running 0\n",
+		"# TYPE vllm:num_requests_waiting gauge\n",
+		"vllm:num_requests_waiting_by_reason{reason=\"capacity\"} 0\n",
+	} {
+		p := parse(t, page)
+		if p.Engine != "" || p.Load != (route.Load{}) || !p.Load.Empty() {
+			t.Errorf("Parse(%q) = %+v, want no engine and nothing known", page, p)
+		}
+	}
+	if p := parse(t, "<html>\n{\"a\": 1}\n"); p.Samples != 0 {
+		t.Errorf("Samples of HTML and JSON = %d, want 0", p.Samples)
+	}
+}
+
+// FC-61: the queue of all engines counts once each, in any order.
+func TestFC61SeveralEngines(t *testing.T) {
+	waiting := func(labels string, v int) string {
+		return fmt.Sprintf("vllm:num_requests_waiting{%s} %d\n", labels, v)
+	}
+	ranks := ""
+	for i := range 8 {
+		ranks += fmt.Sprintf("sglang:num_queue_reqs{dp_rank=\"0\",tp_rank=\"%d\"} 5\n", i)
+	}
+	for _, c := range []struct {
+		name, page string
+		want       float64
+	}{
+		{"idle first", waiting(`engine="0"`, 0) + waiting(`engine="1"`, 11), 11},
+		{"idle last", waiting(`engine="1"`, 11) + waiting(`engine="0"`, 0), 11},
+		{"two busy", waiting(`engine="1"`, 4) + waiting(`engine="0"`, 3), 7},
+		{"eight tensor parallel ranks", ranks, 5},
+		{"one series twice", waiting(`engine="0",model_name="m"`, 11) + waiting(`model_name="m",engine="0"`, 2), 11},
+		{"two models", waiting(`model_name="a"`, 1) + waiting(`model_name="b"`, 2), 3},
+		{"labels that swap words", waiting(`engine="a",model_name="b"`, 1) + waiting(`engine="b",model_name="a"`, 2), 3},
+	} {
+		wantNum(t, c.name+": waiting", parse(t, c.page).Load.Waiting, c.want)
+	}
+	p := parse(t, "vllm:kv_cache_usage_perc{engine=\"0\"} 0.9\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.1\n"+
+		"vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"10\",seed=\"a\"} 1\n"+
+		"vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"None\",seed=\"b\"} 1\n"+
+		"vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"20\"} 1\n")
+	wantNum(t, "KV usage of the fullest engine", p.Load.KVUsage, 0.9)
+	wantNum(t, "capacity of both engines", p.Load.CapacityTokens, 480)
+}
+
+// FC-65: no foreign line hides ours, in front of them or behind.
+func TestFC65ForeignFamilies(t *testing.T) {
+	for _, bad := range []string{
+		"# TYPE x unknown\nx 1\n", "# TYPE x info\nx_info{a=\"b\"} 1\n",
+		"x_bucket{le=\"1\"} 1 # {trace_id=\"a\"} 0.5 1.7e9\n", "# TYPE x gauge\n# TYPE x counter\nx 1\n",
+		"x{p=\"\\d\"} 1\n", "x{p=\"unterminated 1\n", "x{p=\"a,b}c\\\"d\\\\\"} 1\n", "\x00\xff\n", "x\r\n", "{\"x\"} 1\n",
+		"x{p=\"" + strings.Repeat("vllm:num_requests_waiting 99 ", 10_000) + "\"} 1\n",
+	} {
+		for _, page := range []string{bad + goodPage, goodPage + bad} {
+			p := parse(t, page)
+			wantNum(t, fmt.Sprintf("waiting beside %.30q", bad), p.Load.Waiting, 7)
+			wantNum(t, "running", p.Load.Running, 3)
+			wantNum(t, "KV usage", p.Load.KVUsage, 0.5)
+		}
+	}
+}
+
+// Labels may hold all that looks like the end of a label.
+func TestLabelsWithEscapes(t *testing.T) {
+	p := parse(t, "vllm:num_requests_waiting{ model_name = \"a,b}\\\"c\\\\\" , engine=\"0\", } 7 1700000000 # {x=\"}\"} 1\r\n"+
+		"\tvllm:num_requests_running\t3\r\nvllm:kv_cache_usage_perc{} 0.5")
+	wantNum(t, "waiting", p.Load.Waiting, 7)
+	wantNum(t, "running", p.Load.Running, 3)
+	wantNum(t, "KV usage on a last line without end", p.Load.KVUsage, 0.5)
+}
+
+// FC-67: numbers that can't be true are unknown.
+func TestFC67StrangeNumbers(t *testing.T) {
+	for _, s := range []string{"NaN", "+Inf", "-Inf", "-3", "1e309", "0x1p3", "18446744073709551616", "1_000", "", "3,0", "nan",
+		strings.Repeat("1", 100)} {
+		p := parse(t, "vllm:num_requests_running 1\nvllm:num_requests_waiting "+s+"\n")
+		wantUnknown(t, "waiting of "+s, p.Load.Waiting)
+		wantNum(t, "running beside "+s, p.Load.Running, 1)
+	}
+	wantNum(t, "waiting of 3.0e+00", parse(t, "vllm:num_requests_waiting 3.0e+00").Load.Waiting, 3)
+	for s, known := range map[string]bool{"97": false, "NaN": false, "-0.1": false, "1.01": true, "5.88e-05": true} {
+		got := parse(t, "vllm:kv_cache_usage_perc "+s+"\n").Load.KVUsage
+		if got.Known != known || got.Value > 1 {
+			t.Errorf("KV usage of %s = %+v, want known %v and at most 1", s, got, known)
+		}
+	}
+	// A sum over the engines that could be read would be too low.
+	p := parse(t, "vllm:num_requests_waiting{engine=\"0\"} 1\nvllm:num_requests_waiting{engine=\"1\"} NaN\n")
+	wantUnknown(t, "waiting with one of two engines unreadable", p.Load.Waiting)
+}
+
+func TestTooManySeriesAreUnknown(t *testing.T) {
+	var b strings.Builder
+	for i := range maxSeries + 1 {
+		fmt.Fprintf(&b, "vllm:num_requests_waiting{engine=\"%d\"} 1\n", i)
+	}
+	wantUnknown(t, "waiting", parse(t, b.String()).Load.Waiting)
+}
+
+// FC-64: half a page may hold half of the engines, so it tells nothing.
+func TestFC64BrokenPages(t *testing.T) {
+	reset := errors.New("connection reset")
+	p, err := Parse(io.MultiReader(strings.NewReader(goodPage), iotest.ErrReader(reset)), 0)
+	if !errors.Is(err, reset) || p != (Page{}) {
+		t.Errorf("Parse(page cut off) = %+v, %v, want an empty page and %v", p, err, reset)
+	}
+	size := int64(len(goodPage))
+	if _, err := Parse(strings.NewReader(goodPage), size-1); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("Parse(page past its limit) = %v, want %v", err, ErrTooLarge)
+	}
+	if p, err := Parse(iotest.OneByteReader(strings.NewReader(goodPage)), size); err != nil || p.Engine != "vllm" {
+		t.Errorf("Parse(page of its limit) = %+v, %v, want the page", p, err)
+	}
+}
