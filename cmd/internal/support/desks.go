@@ -1,0 +1,3 @@
+package support
+
+var desks = []desk{bikes, hosting, energy, library}
