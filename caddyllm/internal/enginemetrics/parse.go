@@ -43,6 +43,10 @@ func Parse(r io.Reader, limit int64) (Page, error) {
 	}
 	p := parsers.Get().(*parser)
 	defer parsers.Put(p)
+	return p.read(r, limit)
+}
+
+func (p *parser) read(r io.Reader, limit int64) (Page, error) {
 	p.reset(r, limit)
 	defer p.reset(nil, 0)
 	for {

@@ -90,19 +90,20 @@ func bigPage() string {
 	return b.String()
 }
 
-// The buffers are reused, so that a page costs no garbage. A garbage
-// collection may empty the pool in the middle of the runs.
-func TestParseAllocatesNothing(t *testing.T) {
+// Buffers are reused, so that a page costs no garbage. The pool they come from
+// is left out, as it drops some of them under the race detector.
+func TestParserAllocatesNothing(t *testing.T) {
 	page := bigPage()
 	r := strings.NewReader("")
-	got := testing.AllocsPerRun(200, func() {
+	p := parsers.New().(*parser)
+	got := testing.AllocsPerRun(100, func() {
 		r.Reset(page)
-		if _, err := Parse(r, 0); err != nil {
-			t.Error(err)
+		if got, err := p.read(r, DefaultLimit); err != nil || got.Engine != "vllm" {
+			t.Errorf("reading the page = %+v, %v, want vLLM's load", got, err)
 		}
 	})
-	if got > 1 {
-		t.Errorf("Parse allocates %v times a page, want 1 at most", got)
+	if got > 0 {
+		t.Errorf("reading a page allocates %v times, want 0", got)
 	}
 }
 
