@@ -1,0 +1,251 @@
+// Package prefix has the hash chain that prompts are cut into, and the bounded
+// index of which upstream holds which block of it.
+package prefix
+
+// Index remembers, for each upstream, the blocks that its prefix cache probably
+// holds: a table of (block hash, upstream) entries with a least recently used
+// list for each upstream. All upstreams share one table, so that one walk along
+// a chain finds what each of them holds.
+//
+// The table grows by linear hashing: an insert splits at most one bucket, and
+// no operation ever moves the whole. An entry takes 24 bytes and its share of
+// the buckets 4 to 8. An Index is not safe for concurrent use.
+type Index struct {
+	entries [][]entry // slabs, so that growing moves nothing
+	unused  uint32    // list of free entries, by chain
+	next    uint32    // the first entry that was never used
+	limit   uint32
+	live    int
+
+	buckets [][]uint32 // slabs of heads of chains
+	level   uint       // buckets are 1<<level plus those split in this round
+	split   uint32     // the next bucket to split
+
+	lists []list // by upstream
+	hand  int    // where makeRoom looked last
+}
+
+// none ends lists and chains: entry 0 is never used.
+const none = 0
+
+type entry struct {
+	hash     uint64
+	chain    uint32 // next in the bucket
+	newer    uint32 // towards the most recently used
+	older    uint32
+	upstream uint32
+}
+
+type list struct {
+	newest, oldest uint32
+	len, cap       int
+}
+
+const (
+	slabBits   = 12
+	slabSize   = 1 << slabBits
+	entryBytes = 24 + 8 // entry, and its share of the buckets at most
+	firstLevel = 6
+)
+
+// NewIndex returns an index that takes at most the given bytes, and at least
+// one slab.
+func NewIndex(bytes int64) *Index {
+	x := &Index{
+		limit: uint32(min(max(bytes/entryBytes, slabSize), 1<<31)),
+		next:  1,
+		level: firstLevel,
+	}
+	x.addBuckets(1 << firstLevel)
+	return x
+}
+
+// Len is the number of entries of all upstreams.
+func (x *Index) Len() int { return x.live }
+
+// Held is the number of an upstream's entries.
+func (x *Index) Held(upstream int) int {
+	if upstream >= len(x.lists) {
+		return 0
+	}
+	return x.lists[upstream].len
+}
+
+// SetCap bounds an upstream's entries, and forgets the least recently used
+// beyond the bound.
+func (x *Index) SetCap(upstream, blocks int) {
+	for upstream >= len(x.lists) {
+		x.lists = append(x.lists, list{})
+	}
+	l := &x.lists[upstream]
+	l.cap = max(blocks, 0)
+	for l.len > l.cap {
+		x.remove(l.oldest)
+	}
+}
+
+// Clear forgets all that an upstream holds.
+func (x *Index) Clear(upstream int) {
+	if upstream >= len(x.lists) {
+		return
+	}
+	for l := &x.lists[upstream]; l.len > 0; {
+		x.remove(l.oldest)
+	}
+}
+
+// Match sets held[u] to the number of leading blocks of the chain that
+// upstream u holds, for each u within held, and reports the greatest.
+func (x *Index) Match(chain []uint64, held []int32) int {
+	clear(held)
+	for i, h := range chain {
+		any := false
+		for e := x.head(h); e != none; {
+			at := x.at(e)
+			if at.hash == h && int(at.upstream) < len(held) && held[at.upstream] == int32(i) {
+				held[at.upstream]++
+				any = true
+			}
+			e = at.chain
+		}
+		if !any {
+			return i
+		}
+	}
+	return len(chain)
+}
+
+// Put notes that an upstream has used the blocks of a chain: those missing are
+// added, and all become the most recently used, the first block most of all.
+// An engine frees a request's blocks from its end, so heads outlive tails.
+func (x *Index) Put(upstream int, chain []uint64) {
+	if upstream >= len(x.lists) || x.lists[upstream].cap == 0 {
+		return
+	}
+	// More than fits would only push out its own head.
+	chain = chain[:min(len(chain), x.lists[upstream].cap)]
+	for i := len(chain) - 1; i >= 0; i-- {
+		if e := x.find(chain[i], upstream); e != none {
+			x.unlink(e)
+			x.linkNewest(e)
+			continue
+		}
+		x.insert(chain[i], upstream)
+	}
+}
+
+// Drop forgets that an upstream holds these blocks.
+func (x *Index) Drop(upstream int, blocks []uint64) {
+	for _, h := range blocks {
+		if e := x.find(h, upstream); e != none {
+			x.remove(e)
+		}
+	}
+}
+
+func (x *Index) insert(hash uint64, upstream int) {
+	l := &x.lists[upstream]
+	if l.len >= l.cap {
+		x.remove(l.oldest)
+	}
+	if x.unused == none && x.next >= x.limit {
+		x.makeRoom(upstream)
+	}
+	e := x.allocate()
+	at := x.at(e)
+	at.hash, at.upstream = hash, uint32(upstream)
+	head := x.bucket(x.address(hash))
+	at.chain, *head = *head, e
+	x.linkNewest(e)
+	x.live++
+	if x.live > x.bucketCount() {
+		x.splitBucket()
+	}
+}
+
+// makeRoom frees one entry: that least recently used by the upstream that
+// holds most, of the one that grows and a few others in turn. Over many inserts
+// that evens out as looking at all of them would, and a newcomer gets room.
+func (x *Index) makeRoom(upstream int) {
+	victim := upstream
+	for range min(len(x.lists), 8) {
+		if x.hand++; x.hand >= len(x.lists) {
+			x.hand = 0
+		}
+		if x.lists[x.hand].len > x.lists[victim].len {
+			victim = x.hand
+		}
+	}
+	for u := 0; x.lists[victim].len == 0; u++ {
+		victim = u // all that were looked at hold nothing, so another does
+	}
+	x.remove(x.lists[victim].oldest)
+}
+
+func (x *Index) allocate() uint32 {
+	if e := x.unused; e != none {
+		x.unused = x.at(e).chain
+		return e
+	}
+	e := x.next
+	x.next++
+	if int(e>>slabBits) == len(x.entries) {
+		x.entries = append(x.entries, make([]entry, slabSize))
+	}
+	return e
+}
+
+func (x *Index) remove(e uint32) {
+	at := x.at(e)
+	link := x.bucket(x.address(at.hash))
+	for *link != e {
+		link = &x.at(*link).chain
+	}
+	*link = at.chain
+	x.unlink(e)
+	x.live--
+	*at = entry{chain: x.unused}
+	x.unused = e
+}
+
+func (x *Index) find(hash uint64, upstream int) uint32 {
+	for e := x.head(hash); e != none; {
+		at := x.at(e)
+		if at.hash == hash && at.upstream == uint32(upstream) {
+			return e
+		}
+		e = at.chain
+	}
+	return none
+}
+
+func (x *Index) linkNewest(e uint32) {
+	at := x.at(e)
+	l := &x.lists[at.upstream]
+	at.newer, at.older = none, l.newest
+	if l.newest != none {
+		x.at(l.newest).newer = e
+	} else {
+		l.oldest = e
+	}
+	l.newest = e
+	l.len++
+}
+
+func (x *Index) unlink(e uint32) {
+	at := x.at(e)
+	l := &x.lists[at.upstream]
+	if at.newer != none {
+		x.at(at.newer).older = at.older
+	} else {
+		l.newest = at.older
+	}
+	if at.older != none {
+		x.at(at.older).newer = at.newer
+	} else {
+		l.oldest = at.newer
+	}
+	l.len--
+}
+
+func (x *Index) at(e uint32) *entry { return &x.entries[e>>slabBits][e&(slabSize-1)] }

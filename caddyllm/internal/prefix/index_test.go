@@ -1,0 +1,177 @@
+package prefix
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// twin is the index as one would write it without caring for time or memory:
+// a list of hashes for each upstream, the most recently used first.
+type twin struct {
+	held [][]uint64
+	cap  []int
+}
+
+func (w *twin) put(u int, chain []uint64) {
+	if w.cap[u] == 0 {
+		return
+	}
+	chain = chain[:min(len(chain), w.cap[u])]
+	for i := len(chain) - 1; i >= 0; i-- {
+		w.drop(u, chain[i:i+1])
+		w.held[u] = slices.Insert(w.held[u], 0, chain[i])
+		w.held[u] = w.held[u][:min(len(w.held[u]), w.cap[u])]
+	}
+}
+
+func (w *twin) drop(u int, blocks []uint64) {
+	w.held[u] = slices.DeleteFunc(w.held[u], func(h uint64) bool { return slices.Contains(blocks, h) })
+}
+
+func (w *twin) match(u int, chain []uint64) int32 {
+	for i, h := range chain {
+		if !slices.Contains(w.held[u], h) {
+			return int32(i)
+		}
+	}
+	return int32(len(chain))
+}
+
+func check(t *testing.T, x *Index) {
+	t.Helper()
+	total := 0
+	for u := range x.lists {
+		n, last := 0, uint32(none)
+		for e := x.lists[u].newest; e != none; e = x.at(e).older {
+			if x.at(e).newer != last || int(x.at(e).upstream) != u || x.find(x.at(e).hash, u) != e {
+				t.Fatalf("upstream %d: entry %d is linked wrongly", u, e)
+			}
+			n, last = n+1, e
+		}
+		if n != x.lists[u].len || x.lists[u].oldest != last {
+			t.Fatalf("upstream %d: list has %d entries and says %d", u, n, x.lists[u].len)
+		}
+		total += n
+	}
+	if total != x.Len() {
+		t.Fatalf("the lists hold %d entries, the index says %d", total, x.Len())
+	}
+}
+
+func testAgainstTwin(t *testing.T, seed uint64, steps int) {
+	const upstreams = 5
+	rng := rand.New(rand.NewPCG(seed, 1))
+	x := NewIndex(1 << 30)
+	w := &twin{held: make([][]uint64, upstreams), cap: make([]int, upstreams)}
+	setCap := func(u, n int) {
+		x.SetCap(u, n)
+		w.cap[u] = n
+		w.held[u] = w.held[u][:min(len(w.held[u]), n)]
+	}
+	for u := range upstreams {
+		setCap(u, 20+rng.IntN(60))
+	}
+	// Chains share beginnings, as prompts do: a branch is chosen per block.
+	chain := func() []uint64 {
+		c := make([]uint64, rng.IntN(30))
+		h := uint64(0)
+		for i := range c {
+			h = h*6364136223846793005 + uint64(rng.IntN(2)) + 1442695040888963407
+			c[i] = h
+		}
+		return c
+	}
+	held := make([]int32, upstreams)
+	for step := range steps {
+		u, c := rng.IntN(upstreams), chain()
+		switch rng.IntN(12) {
+		case 0:
+			setCap(u, rng.IntN(80))
+		case 1:
+			x.Clear(u)
+			w.held[u] = nil
+		case 2:
+			x.Drop(u, c)
+			w.drop(u, c)
+		default:
+			x.Put(u, c)
+			w.put(u, c)
+		}
+		c = chain()
+		x.Match(c, held)
+		for u := range upstreams {
+			if want := w.match(u, c); held[u] != want {
+				t.Fatalf("seed %d, step %d: upstream %d holds %d leading blocks, the twin says %d", seed, step, u, held[u], want)
+			}
+			if x.Held(u) != len(w.held[u]) {
+				t.Fatalf("seed %d, step %d: upstream %d holds %d blocks, the twin says %d", seed, step, u, x.Held(u), len(w.held[u]))
+			}
+		}
+	}
+	check(t, x)
+}
+
+func TestIndexAgreesWithItsTwin(t *testing.T) {
+	for seed := range uint64(30) {
+		testAgainstTwin(t, seed, 400)
+	}
+}
+
+func FuzzIndex(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { testAgainstTwin(t, seed, 200) })
+}
+
+// FC-47: whatever comes, the index stays within its bytes.
+func TestFC47IndexIsBounded(t *testing.T) {
+	const bytes = 1 << 20
+	x := NewIndex(bytes)
+	for u := range 3 {
+		x.SetCap(u, 1<<30)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	chain := make([]uint64, 100)
+	for round := range 3000 {
+		for i := range chain {
+			chain[i] = rng.Uint64()
+		}
+		x.Put(round%3, chain)
+	}
+	if limit := bytes / entryBytes; x.Len() > limit || x.Len() < limit*9/10 {
+		t.Errorf("index of %d bytes holds %d entries, want up to %d", bytes, x.Len(), limit)
+	}
+	if got := len(x.entries) << slabBits; got > int(x.limit)+slabSize {
+		t.Errorf("%d entries are allocated for a limit of %d", got, x.limit)
+	}
+	// An upstream that comes late gets room too.
+	x.SetCap(3, 1<<30)
+	x.Put(3, chain)
+	if x.Held(3) != len(chain) {
+		t.Errorf("a new upstream holds %d blocks in a full index, want %d", x.Held(3), len(chain))
+	}
+	check(t, x)
+}
+
+func TestIndexAllocatesNothingWhenWarm(t *testing.T) {
+	x := NewIndex(1 << 24)
+	x.SetCap(0, 1000)
+	x.SetCap(1, 1000)
+	chain := make([]uint64, 128)
+	held := make([]int32, 2)
+	n := uint64(0)
+	run := func() {
+		for i := range chain {
+			n++
+			chain[i] = n * 0x9e3779b97f4a7c15
+		}
+		x.Put(int(n)%2, chain)
+		x.Match(chain, held)
+	}
+	for range 50 {
+		run()
+	}
+	if got := testing.AllocsPerRun(200, run); got != 0 {
+		t.Errorf("Put and Match allocate %v times, want 0", got)
+	}
+}

@@ -1,0 +1,44 @@
+package prefix
+
+// The buckets grow one at a time (linear hashing, Litwin 1980): bucket b of a
+// round splits into b and b + 1<<level, in order, and an address below the
+// split point uses one bit more.
+
+func (x *Index) bucketCount() int { return 1<<x.level + int(x.split) }
+
+func (x *Index) address(hash uint64) uint32 {
+	// Block hashes are uniform, so their low bits are an address already.
+	b := uint32(hash) & (1<<x.level - 1)
+	if b < x.split {
+		b = uint32(hash) & (1<<(x.level+1) - 1)
+	}
+	return b
+}
+
+func (x *Index) bucket(b uint32) *uint32 { return &x.buckets[b>>slabBits][b&(slabSize-1)] }
+
+func (x *Index) head(hash uint64) uint32 { return *x.bucket(x.address(hash)) }
+
+// addBuckets makes buckets up to n addressable.
+func (x *Index) addBuckets(n int) {
+	for len(x.buckets)<<slabBits < n {
+		x.buckets = append(x.buckets, make([]uint32, slabSize))
+	}
+}
+
+func (x *Index) splitBucket() {
+	old := x.split
+	x.addBuckets(x.bucketCount() + 1)
+	if x.split++; x.split == 1<<x.level {
+		x.level, x.split = x.level+1, 0
+	}
+	e := *x.bucket(old)
+	*x.bucket(old) = none
+	for e != none {
+		at := x.at(e)
+		following := at.chain
+		head := x.bucket(x.address(at.hash))
+		at.chain, *head = *head, e
+		e = following
+	}
+}
