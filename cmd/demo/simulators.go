@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -106,10 +107,10 @@ func finished(page io.Reader) (int64, error) {
 			continue
 		}
 		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
-		if err != nil {
-			return 0, fmt.Errorf("parsing the count of requests: %w", err)
+		if err != nil || !(value >= 0 && value < 1<<53) {
+			return 0, errors.New("parsing the count of requests: not a count")
 		}
 		sum += value
 	}
-	return int64(sum), scanner.Err()
+	return int64(min(sum, 1<<53)), scanner.Err()
 }

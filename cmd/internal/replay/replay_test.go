@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -29,19 +30,22 @@ func TestAStreamIsMeasuredAndItsConnectionUsedAgain(t *testing.T) {
 			t.Errorf("record %d has TTFT %v, e2e %v, TPOT %v", i, r.TTFT, r.E2E, r.TPOT())
 		}
 	}
-	if len(s.conns) != 1 {
-		t.Errorf("two turns used %d connections, want 1: one that is closed at [DONE] looks like a client that left", len(s.conns))
+	s.mu.Lock()
+	conns := len(s.conns)
+	s.mu.Unlock()
+	if conns != 1 {
+		t.Errorf("two turns used %d connections, want 1: one that is closed at [DONE] looks like a client that left", conns)
 	}
 	var request struct {
 		Model     string
 		Stream    bool
 		MaxTokens int `json:"max_tokens"`
 	}
-	if err := json.Unmarshal([]byte(s.bodies[0]), &request); err != nil {
+	if err := json.Unmarshal([]byte(s.sent()[0]), &request); err != nil {
 		t.Fatal(err)
 	}
-	if request.Model != "small" || !request.Stream || request.MaxTokens != 2 || !strings.Contains(s.bodies[0], `"include_usage":true`) {
-		t.Errorf("request = %s, want model small, a stream with usage, and the recorded reply's 2 tokens", s.bodies[0])
+	if request.Model != "small" || !request.Stream || request.MaxTokens != 2 || !strings.Contains(s.sent()[0], `"include_usage":true`) {
+		t.Errorf("request = %s, want model small, a stream with usage, and the recorded reply's 2 tokens", s.sent()[0])
 	}
 }
 
@@ -67,7 +71,7 @@ func TestAConversationGoesOnWithTheReplyAskedFor(t *testing.T) {
 	} {
 		s := newServer(t, events(role, hello, world, usage, "[DONE]"))
 		replayed(t, twoTurns, Options{URL: s.URL + "/v1/", ServerReplies: c.server})
-		if got := contents(t, s.bodies[1]); got != c.want {
+		if got := contents(t, s.sent()[1]); got != c.want {
 			t.Errorf("with server replies %t the second turn sends %q, want %q", c.server, got, c.want)
 		}
 	}
@@ -79,8 +83,8 @@ func TestRepliesThatCallToolsAreTheRecordedOnes(t *testing.T) {
 		{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"c1","content":"r"}]}`, Options{URL: s.URL, ServerReplies: true})
 	for _, want := range []string{`"tool_calls":[{"id":"c1"`, `"tools":[{"type":"function"`} {
-		if !strings.Contains(s.bodies[1], want) {
-			t.Errorf("the second turn sends %s, want %s in it", s.bodies[1], want)
+		if !strings.Contains(s.sent()[1], want) {
+			t.Errorf("the second turn sends %s, want %s in it", s.sent()[1], want)
 		}
 	}
 }
@@ -88,7 +92,7 @@ func TestRepliesThatCallToolsAreTheRecordedOnes(t *testing.T) {
 func TestAWholePromptForgetsWhatWasSaid(t *testing.T) {
 	s := newServer(t, events(role, hello, usage, "[DONE]"))
 	replayed(t, `{"session":"s","input":"fix it","output":"ls"} {"session":"s","input":"fix it now","output":"cat"}`, Options{URL: s.URL})
-	if got, want := contents(t, s.bodies[1]), "user:fix it now"; got != want {
+	if got, want := contents(t, s.sent()[1]), "user:fix it now"; got != want {
 		t.Errorf("the second turn sends %q, want %q", got, want)
 	}
 }
@@ -102,8 +106,8 @@ func TestWholeAnswersHaveNoTTFT(t *testing.T) {
 	if r := records[0]; r.Class != "" || r.TTFT != 0 || r.E2E <= 0 || r.PromptTokens != 9 || r.CachedKnown {
 		t.Errorf("record = %+v, want a success with e2e alone and unknown cached tokens", r)
 	}
-	if strings.Contains(s.bodies[0], "stream") {
-		t.Errorf("request = %s, want no stream", s.bodies[0])
+	if strings.Contains(s.sent()[0], "stream") {
+		t.Errorf("request = %s, want no stream", s.sent()[0])
 	}
 }
 
@@ -149,7 +153,7 @@ func TestEachFailureHasItsClass(t *testing.T) {
 			if got := records[0]; got.Class != c.class || got.Detail != c.detail {
 				t.Errorf("record has class %q, %q, want %q, %q", got.Class, got.Detail, c.class, c.detail)
 			}
-			if n := len(s.bodies); n != 2 {
+			if n := len(s.sent()); n != 2 {
 				t.Errorf("the server saw %d requests, want 2: retries would hide failures", n)
 			}
 		})
@@ -201,10 +205,9 @@ func TestWithoutAReplyAConversationEnds(t *testing.T) {
 func TestAnInterruptedReplayKeepsWhatItHas(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	answered := 0
+	var answered atomic.Int32
 	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
-		answered++
-		if answered == 2 {
+		if answered.Add(1) == 2 {
 			cancel()
 			<-r.Context().Done()
 			return
@@ -276,18 +279,18 @@ func TestModelsAreThoseOfTheServer(t *testing.T) {
 func TestKeysOfTheEnvironmentStayThere(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-for-someone-else")
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1")
-	var header string
+	var header atomic.Value
 	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
-		header = r.Header.Get("Authorization")
+		header.Store(r.Header.Get("Authorization"))
 		events(role, hello, usage, "[DONE]")(w, r)
 	})
 	replayed(t, `{"turns":["One?"]}`, Options{URL: s.URL})
-	if header != "" {
+	if header.Load() != "" {
 		t.Error("a request carried the key of the environment")
 	}
 	replayed(t, `{"turns":["One?"]}`, Options{URL: s.URL, APIKey: "given"})
-	if header != "Bearer given" {
-		t.Errorf("Authorization = %q, want the key of the options", header)
+	if got := header.Load(); got != "Bearer given" {
+		t.Errorf("Authorization = %q, want the key of the options", got)
 	}
 }
 
