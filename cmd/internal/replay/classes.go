@@ -51,14 +51,15 @@ func classify(ctx context.Context, err error, x *exchange, stream bool) (class, 
 		return ClassErrorInStream, oneLine(messageOf(x.failed))
 	case errors.As(err, &streamError):
 		return ClassErrorInStream, oneLine(streamError.Message)
+	case err != nil && x.err == nil:
+		// The client gave up on what it read, wherever the stream stood then.
+		return ClassBadResponse, oneLine(err.Error())
 	case stream && !x.done && x.err != nil:
 		return ClassStreamWithoutDone, oneLine(fmt.Sprintf("broke after %d events: %v", x.events, reason(x.err)))
 	case stream && !x.done:
 		return ClassStreamWithoutDone, fmt.Sprintf("ended after %d events", x.events)
 	case !stream && x.err != nil:
 		return ClassConnectionLost, oneLine("in the response: " + reason(x.err))
-	case err != nil:
-		return ClassBadResponse, oneLine(err.Error())
 	}
 	return "", ""
 }
