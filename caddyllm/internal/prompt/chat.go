@@ -1,0 +1,260 @@
+package prompt
+
+// Letters of marks. Each stands before what it names.
+const (
+	lOption    = 'k' // what the template is told apart from messages
+	lTools     = 'T'
+	lMessage   = 'M'
+	lRole      = 'r'
+	lName      = 'n'
+	lID        = 'd'
+	lReasoning = 'h'
+	lSummary   = 's'
+	lContent   = 'c'
+	lRefusal   = 'f'
+	lCall      = 'u'
+	lArguments = 'g'
+	lOutput    = 'o'
+	lUnknown   = 'x'
+	lString    = '"'
+	lScalar    = '0'
+	lQuery     = 'q'
+	lPrompt    = 'p'
+	lIDs       = '#'
+)
+
+// maxNesting bounds tool results inside tool results; no API nests them.
+const maxNesting = 4
+
+// feedChat feeds what a chat template renders, in the order most templates
+// have: what is the same for all turns of a conversation first.
+func (s *Scanner) feedChat() {
+	for _, f := range [...]field{fPrevious, fChatTemplate, fTemplateOptions, fReasoning, fDocuments} {
+		if s.present(s.fields[f]) {
+			s.mark(lOption)
+			s.mark('0' + byte(f))
+			s.value(s.fields[f])
+		}
+	}
+	for _, f := range [...]field{fTools, fFunctions} {
+		if v := s.fields[f]; s.first(v) == '[' && s.at(s.space(v.from+1)) != ']' {
+			s.mark(lTools)
+			s.value(v)
+		}
+	}
+	for _, f := range [...]field{fSystem, fInstructions} {
+		if c := s.first(s.fields[f]); c == '"' || c == '[' {
+			s.roleOnly("system")
+			s.content(s.fields[f], 0)
+		}
+	}
+	if s.first(s.fields[fMessages]) == '[' {
+		s.messages(s.fields[fMessages])
+	}
+}
+
+// feedInput feeds the input of OpenAI's responses.
+func (s *Scanner) feedInput() {
+	switch v := s.fields[fInput]; s.first(v) {
+	case '"':
+		s.roleOnly("user")
+		s.content(v, 0)
+	case '[':
+		s.messages(v)
+	}
+}
+
+func (s *Scanner) roleOnly(role string) {
+	s.mark(lMessage)
+	s.mark(lRole)
+	s.room(len(role))
+	s.n += copy(s.buf[s.n:], role)
+}
+
+func (s *Scanner) messages(v span) {
+	for w := s.enter(v.from); w.next(); {
+		if s.first(w.value) == '{' {
+			s.message(w.value)
+		}
+	}
+}
+
+func (s *Scanner) message(v span) {
+	var f [nMessageFields]span
+	s.noteMessage(v, &f)
+	s.mark(lMessage)
+	s.labelled(lRole, f[mRole])
+	s.labelled(lName, f[mName])
+	s.labelled(lID, f[mCallID])
+	s.reading(lReasoning, f[mReasoning])
+	s.reading(lSummary, f[mSummary])
+	s.reading(lReasoning, f[mEncrypted])
+	s.content(f[mContent], 0)
+	s.reading(lRefusal, f[mRefusal])
+	if v := f[mToolCalls]; s.first(v) == '[' {
+		for w := s.enter(v.from); w.next(); {
+			s.call(w.value)
+		}
+	}
+	s.call(f[mFunction])
+	s.reading(lArguments, f[mArguments])
+	if s.present(f[mOutput]) {
+		s.mark(lOutput)
+		s.content(f[mOutput], 0)
+	}
+	s.labelled(lTools, f[mTools])
+}
+
+func (s *Scanner) noteMessage(v span, f *[nMessageFields]span) {
+	for w := s.enter(v.from); w.next(); {
+		if m := messageFieldOf(w.name()); m != mNone {
+			f[m] = w.value
+		}
+	}
+}
+
+// call feeds one tool call: its id, the function's name and the arguments.
+func (s *Scanner) call(v span) {
+	if s.first(v) != '{' {
+		return
+	}
+	var f [nMessageFields]span
+	s.noteMessage(v, &f)
+	s.mark(lCall)
+	s.labelled(lID, f[mID])
+	if inner := f[mFunction]; s.first(inner) == '{' {
+		s.noteMessage(inner, &f)
+	}
+	s.labelled(lName, f[mName])
+	s.reading(lArguments, f[mArguments])
+	s.found = true
+}
+
+// present reports whether v is there and not null.
+func (s *Scanner) present(v span) bool { return v.to > 0 && !s.is(v, "null") }
+
+// labelled feeds v behind a mark, if it is present.
+func (s *Scanner) labelled(letter byte, v span) {
+	if !s.present(v) {
+		return
+	}
+	s.mark(letter)
+	s.value(v)
+}
+
+// reading feeds v like labelled, as something that makes a prompt by itself.
+func (s *Scanner) reading(letter byte, v span) {
+	s.labelled(letter, v)
+	s.found = s.found || s.present(v)
+}
+
+// content feeds a text or a list of parts. Neighbouring texts become one.
+func (s *Scanner) content(v span, nesting int) {
+	switch {
+	case s.first(v) == '"':
+		s.words(v, false)
+	case s.first(v) == '[':
+		joined := false
+		for w := s.enter(v.from); w.next(); {
+			joined = s.part(w.value, joined, nesting)
+		}
+	case s.present(v):
+		s.mark(lUnknown)
+		s.value(v)
+	}
+}
+
+// words feeds one text of a content and reports whether another one would
+// join it.
+func (s *Scanner) words(v span, joined bool) bool {
+	raw := s.inside(v)
+	if s.leading {
+		s.leading = false
+		if raw = withoutBilling(raw); len(raw) == 0 && v.to-v.from > 2 {
+			return joined
+		}
+	}
+	if joined {
+		s.emit(lineFeed)
+	} else {
+		s.mark(lContent)
+	}
+	s.found = s.found || len(raw) > 0
+	s.raw(raw, v.cut)
+	return true
+}
+
+var lineFeed = []byte{'\n'}
+
+// part feeds one part of a content.
+func (s *Scanner) part(v span, joined bool, nesting int) bool {
+	if s.first(v) == '"' {
+		return s.words(v, joined)
+	}
+	if s.first(v) != '{' {
+		s.labelled(lUnknown, v)
+		return false
+	}
+	var f [nPartFields]span
+	for w := s.enter(v.from); w.next(); {
+		if p := partFieldOf(w.name()); p != pNone {
+			f[p] = w.value
+		}
+	}
+	if s.first(f[pText]) == '"' {
+		return s.words(f[pText], joined)
+	}
+	switch {
+	case s.first(f[pThinking]) == '"':
+		s.reading(lReasoning, f[pThinking])
+	case s.present(f[pContent]) && nesting < maxNesting: // a tool's result
+		s.mark(lOutput)
+		s.labelled(lID, f[pID])
+		s.content(f[pContent], nesting+1)
+	case s.present(f[pInput]): // the use of a tool
+		s.mark(lCall)
+		s.labelled(lID, f[pID])
+		s.labelled(lName, f[pName])
+		s.reading(lArguments, f[pInput])
+	case !s.media(&f):
+		s.reading(lUnknown, v)
+	}
+	return false
+}
+
+// value feeds any value: strings, scalars and brackets, each with a mark.
+// Commas, colons and white space say nothing beyond that.
+func (s *Scanner) value(v span) {
+	for i := v.from; i < v.to && !s.broken; {
+		switch c := s.body[i]; c {
+		case ' ', '\n', '\t', '\r', ',', ':':
+			i++
+		case '{', '}', '[', ']':
+			s.mark(c)
+			i++
+		case '"':
+			t := s.valueAt(i)
+			s.mark(lString)
+			s.text(t)
+			i = t.to
+		default:
+			t := s.valueAt(i)
+			if !t.cut {
+				s.mark(lScalar)
+				s.emit(s.body[t.from:t.to])
+			}
+			i = t.to
+		}
+	}
+}
+
+// text feeds a string.
+func (s *Scanner) text(v span) { s.raw(s.inside(v), v.cut) }
+
+// raw feeds a string's raw text. Where the body is cut, half an escape may be
+// left over.
+func (s *Scanner) raw(raw []byte, cut bool) {
+	if !s.unescape(raw) && !cut {
+		s.broken = true
+	}
+}

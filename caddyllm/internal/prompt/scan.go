@@ -1,0 +1,174 @@
+package prompt
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Status says whether a scan found a prompt.
+type Status uint8
+
+// The outcomes of a scan.
+const (
+	OK       Status = iota // Prompt holds a prompt, or the head of one
+	NoPrompt               // an object without a prompt, as far as was seen
+	Broken                 // not JSON as the engines accept it, or nested deeper than maxDepth
+)
+
+// Prompt is what a scan found. Its slices are valid until the scanner's next
+// Scan and while the body is unchanged.
+type Prompt struct {
+	// Chain holds one hash for each full block of the prompt, seeded by Model
+	// and the cache salt. Of a batch it is the first prompt's.
+	Chain []uint64
+	// Whole identifies the chained prompt to its last byte. It tells prompts
+	// shorter than a block apart, whose Chain is empty.
+	Whole uint64
+	// Bytes is the length of the canonical stream, of all prompts of a batch.
+	// A token id counts as 4 bytes, about what a token of text has.
+	Bytes int
+	// ExtraTokens estimates what images, audio and video add, tokens.
+	ExtraTokens int
+	// Model is the hash of ModelName, 0 if the request names none.
+	Model uint64
+	// ModelName is client data: unbounded, and not to be used as a label.
+	ModelName []byte
+	// MaxTokens bounds the tokens of one answer, 0 if the request doesn't.
+	MaxTokens int
+	// N is the number of answers, at least 1: OpenAI's n times the prompts of
+	// a completions batch.
+	N int
+	// Stream says that the client wants the answer in pieces.
+	Stream bool
+	// IncludeUsage says that the client wants token counts at a stream's end.
+	IncludeUsage bool
+	// SaltPresent says that a cache salt seeds the chain.
+	SaltPresent bool
+}
+
+// Scanner extracts prompts. The zero value is ready for use; one that is used
+// again needs no allocations. It is not safe for concurrent use.
+type Scanner struct {
+	lexer
+	feed
+	hashes []uint64
+	name   []byte // scratch of the model's unescaped name
+	fields [nFields]span
+
+	extraTokens int
+	prompts     int  // prompts of a batch
+	found       bool // something a model reads was fed
+	leading     bool // no text was fed yet
+}
+
+// Scan reads one request's body. complete says that body is all of it; without
+// that, a body that ends anywhere counts as the head of a longer one and what
+// it shows of the prompt is used. blockBytes is the size of a block, see
+// prefix.Chain.Reset. The prompt is the zero Prompt unless the status is OK.
+//
+// Scan never fails on any input, and keeps body until the next Scan.
+func (s *Scanner) Scan(kind Kind, body []byte, complete bool, blockBytes int) (Prompt, Status) {
+	s.lexer.reset(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), complete)
+	s.feed.reset(s.hashes, blockBytes)
+	s.fields = [nFields]span{}
+	s.extraTokens, s.prompts, s.found, s.leading = 0, 1, false, true
+
+	s.noteFields()
+	if !s.broken {
+		s.feedPrompt(kind)
+	}
+	s.feed.flush()
+	p := s.prompt()
+	s.hashes = p.Chain
+	switch {
+	case s.broken || s.feed.forged:
+		return Prompt{}, Broken
+	case !s.found:
+		return Prompt{}, NoPrompt
+	}
+	return p, OK
+}
+
+// noteFields walks the request's outermost object.
+func (s *Scanner) noteFields() {
+	i := s.space(0)
+	if s.at(i) != '{' {
+		s.fail(i)
+		return
+	}
+	w := s.enter(i)
+	for w.next() {
+		if f := topField(w.name()); f != fNone {
+			s.fields[f] = w.value
+		}
+	}
+	if i = s.space(w.pos); !s.broken && i < len(s.body) {
+		s.broken = true // a second value; engines refuse it too
+	}
+}
+
+func (s *Scanner) prompt() Prompt {
+	p := Prompt{
+		Bytes:       s.chain.Bytes() + s.counted,
+		ExtraTokens: s.extraTokens,
+		MaxTokens:   s.maxTokens(),
+		N:           1,
+		Stream:      s.is(s.fields[fStream], "true"),
+	}
+	if n := s.integer(s.fields[fN]); n > 1 {
+		p.N = n
+	}
+	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))
+	p.IncludeUsage = s.includesUsage()
+	p.ModelName = s.unquoted(s.fields[fModel], &s.name)
+	seed := uint64(0)
+	if len(p.ModelName) > 0 {
+		p.Model = xxhash.Sum64(p.ModelName)
+		seed = p.Model
+	}
+	// vLLM ignores no salt but refuses an empty one.
+	if salt, ok := s.digestOf(s.fields[fCacheSalt]); ok {
+		p.SaltPresent = true
+		seed = seed*0x9e3779b97f4a7c15 ^ salt
+	}
+	p.Whole = s.chain.Whole(seed)
+	p.Chain = s.chain.Seal(seed)
+	return p
+}
+
+// maxTokens takes the first bound that is set, newest name first.
+func (s *Scanner) maxTokens() int {
+	for _, f := range [...]field{fMaxCompletionTokens, fMaxOutputTokens, fMaxTokens, fMaxNewTokens} {
+		if n := s.integer(s.fields[f]); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+func (s *Scanner) includesUsage() bool {
+	v := s.fields[fStreamOptions]
+	if s.first(v) != '{' {
+		return false
+	}
+	yes := false
+	for w := s.enter(v.from); w.next(); {
+		if string(w.name()) == "include_usage" {
+			yes = s.is(w.value, "true")
+		}
+	}
+	return yes
+}
+
+// digestOf hashes a string's text. It reports false for an empty or absent
+// string and for other values.
+func (s *Scanner) digestOf(v span) (uint64, bool) {
+	if s.first(v) != '"' || v.to-v.from <= 2 {
+		return 0, false
+	}
+	s.feed.begin(toDigest)
+	s.text(v)
+	return s.feed.sum(), true
+}
