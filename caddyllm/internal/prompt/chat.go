@@ -67,6 +67,7 @@ func (s *Scanner) feedInput() {
 func (s *Scanner) roleOnly(role string) {
 	s.mark(lMessage)
 	s.mark(lRole)
+	s.mark(lString)
 	s.room(len(role))
 	s.n += copy(s.buf[s.n:], role)
 }
@@ -216,7 +217,7 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		s.labelled(lID, f[pID])
 		s.labelled(lName, f[pName])
 		s.reading(lArguments, f[pInput])
-	case !s.media(&f):
+	case !s.media(&f) && !v.cut: // cut before it showed what it is
 		s.reading(lUnknown, v)
 	}
 	return false

@@ -158,7 +158,7 @@ func (l *lexer) skipScalar(i int) int {
 			i++
 			continue
 		}
-		if c < 'A' || c > 'z' {
+		if (c|0x20) < 'a' || (c|0x20) > 'z' {
 			break
 		}
 		numeric = false

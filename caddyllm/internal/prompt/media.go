@@ -35,18 +35,24 @@ func (s *Scanner) media(f *[nPartFields]span) bool {
 		if !s.present(v) {
 			continue
 		}
-		payload := s.payload(v)
-		before := s.begin(toDigest)
-		s.value(payload)
-		sum := s.sum()
-		s.begin(before)
-		s.mark(m.letter)
-		s.number(sum)
 		s.extraTokens += m.tokens
 		s.found = true
+		if !v.cut { // the hash of half of it would start nothing
+			sum := s.attachment(v)
+			s.mark(m.letter)
+			s.number(sum)
+		}
 		return true
 	}
 	return false
+}
+
+func (s *Scanner) attachment(v span) uint64 {
+	before := s.begin(toDigest)
+	s.value(s.payload(v))
+	sum := s.sum()
+	s.begin(before)
+	return sum
 }
 
 // payload is what identifies an attachment: its data or address where one is
