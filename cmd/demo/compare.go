@@ -30,6 +30,7 @@ type compare struct {
 	trace         string
 	conversations int
 	concurrency   int
+	speed         float64
 	maxTokens     int
 	preset        string
 	kvTokens      int
@@ -55,7 +56,8 @@ func newCompare(bin *string) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&c.trace, "trace", "", "file of conversations (see llmreplay traces); "+defaultTrace+" if empty")
 	f.IntVar(&c.conversations, "conversations", 0, "replay only the first so many; 0 for all")
-	f.IntVar(&c.concurrency, "concurrency", 12, "conversations at once")
+	f.IntVar(&c.concurrency, "concurrency", 32, "conversations at once")
+	f.Float64Var(&c.speed, "speed", 40, "divides the recorded times between turns; 0 ignores them")
 	f.IntVar(&c.maxTokens, "max-tokens", 32, "length of each reply; short, since it is the prompts that differ")
 	f.StringVar(&c.preset, "preset", defaultPreset, "hardware and model to simulate")
 	f.IntVar(&c.kvTokens, "kv-tokens", defaultKVTokens, "tokens that each server's KV cache holds; 0 for the preset's")
@@ -123,7 +125,7 @@ func (c *compare) measure(ctx context.Context, p programs, policy string, t *tra
 	}
 	defer gateway.stop()
 
-	o := replay.Options{URL: "http://" + address, Concurrency: c.concurrency, MaxTokens: c.maxTokens}
+	o := replay.Options{URL: "http://" + address, Concurrency: c.concurrency, Speed: c.speed, MaxTokens: c.maxTokens}
 	models, err := replay.Models(ctx, replay.Options{URL: "http://" + sims.addresses[0]})
 	if err != nil {
 		return none, err

@@ -8,10 +8,15 @@ import (
 	"strings"
 )
 
-// Bounds of a conversation's length in turns.
+// Bounds of a conversation's length in turns, of the seconds from one question
+// to the next (reading the answer and typing), and of the time in which all
+// conversations begin.
 const (
 	turnsMin = 5
 	turnsMax = 8
+	gapMinS  = 20
+	gapMaxS  = 60
+	startsS  = 60
 )
 
 // desk is a company's support desk. In its texts {name}, {ref}, {day}, {place}
@@ -56,11 +61,18 @@ func Generate(w io.Writer, seed uint64, perDesk int) error {
 	}
 	for i := range perDesk {
 		for _, d := range desks {
+			messages := d.conversation(rng)
+			gaps := make([]int, len(messages)/2)
+			for turn := 1; turn < len(gaps); turn++ {
+				gaps[turn] = gapMinS + rng.IntN(gapMaxS-gapMinS+1)
+			}
 			err := e.Encode(struct {
 				ID       string    `json:"id"`
 				Prefix   string    `json:"prefix"`
+				Start    int       `json:"start_s"`
+				Gaps     []int     `json:"gaps_s"`
 				Messages []message `json:"messages"`
-			}{fmt.Sprintf("%s-%02d", d.name, i+1), d.name, d.conversation(rng)})
+			}{fmt.Sprintf("%s-%02d", d.name, i+1), d.name, rng.IntN(startsS), gaps, messages})
 			if err != nil {
 				return fmt.Errorf("writing a conversation: %w", err)
 			}

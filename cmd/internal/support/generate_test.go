@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/trace"
 )
@@ -59,7 +60,10 @@ func TestConversationsAreLongAndShareOnlyTheirDesksPrompt(t *testing.T) {
 			t.Errorf("%s asks what another conversation asked, word by word", c.ID)
 		}
 		second[string(first[1])] = true
-		for _, turn := range c.Turns {
+		for i, turn := range c.Turns {
+			if i > 0 && (turn.Gap < gapMinS*time.Second || turn.Gap > gapMaxS*time.Second) {
+				t.Errorf("turn %d of %s comes %v after the one before, want %d to %d s", i, c.ID, turn.Gap, gapMinS, gapMaxS)
+			}
 			if turn.Assistant == nil {
 				t.Errorf("%s has a turn without a recorded reply", c.ID)
 			}
