@@ -1,0 +1,127 @@
+package prompt
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// chatOf is a chat body of about n bytes: prose and code with the escapes that
+// both have.
+func chatOf(n int) []byte {
+	r := rand.New(rand.NewPCG(uint64(n), 1))
+	var b strings.Builder
+	b.WriteString(`{"model":"meta-llama/Llama-3.1-8B-Instruct","temperature":0.2,"stream":true,"messages":[{"role":"system","content":"You help."}`)
+	for i := 0; b.Len() < n; i++ {
+		var text strings.Builder
+		for text.Len() < min(1500, n-b.Len()) {
+			switch r.IntN(12) {
+			case 0:
+				text.WriteString("\n")
+			case 1:
+				fmt.Fprintf(&text, "if x[%d] == \"k%d\" {\n\treturn nil\n}\n", r.IntN(9), r.IntN(99))
+			case 2:
+				text.WriteString("café, naïve. ")
+			default:
+				text.WriteString("some words of plain prose, and more of it. ")
+			}
+		}
+		content, _ := json.Marshal(text.String())
+		fmt.Fprintf(&b, `,{"role":%q,"content":%s}`, []string{"user", "assistant"}[i%2], content)
+	}
+	b.WriteString("]}")
+	return []byte(b.String())
+}
+
+// imageOf is a chat body with one image of n base64 bytes.
+func imageOf(n int) []byte {
+	return []byte(`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"what is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` +
+		strings.Repeat("iVBORw0KGgoAAAANSUhEUgAA", n/24) + `"}}]}]}`)
+}
+
+func TestScanningAllocatesNothing(t *testing.T) {
+	for name, body := range map[string][]byte{
+		"chat":  chatOf(32 << 10),
+		"image": imageOf(100_000),
+		"tools": []byte(seeds[2]),
+		"parts": []byte(seeds[3]),
+	} {
+		var s Scanner
+		if n := testing.AllocsPerRun(100, func() { s.Scan(Chat, body, true, 256) }); n != 0 {
+			t.Errorf("%s: %v allocations, want 0", name, n)
+		}
+	}
+}
+
+// The cost must grow with the body and not with its square, whatever is in it.
+func TestFC30TheCostOfABodyIsLinear(t *testing.T) {
+	for name, piece := range map[string]string{
+		"backslashes":  `\\`,
+		"quotes":       `\"`,
+		"surrogates":   `\ud83d\ude00`,
+		"lone halves":  `\ud83d`,
+		"one byte off": `\u0041`,
+	} {
+		var s Scanner
+		body := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat(piece, 4_000_000/len(piece)) + `"}]}`)
+		p, status := s.Scan(Chat, body, true, 256)
+		if status != OK || p.Bytes < 600_000 {
+			t.Errorf("%s: status %d, %d bytes", name, status, p.Bytes)
+		}
+	}
+}
+
+func TestWideObjectsAndLongListsAreRead(t *testing.T) {
+	var s Scanner
+	wide := `{` + strings.Repeat(`"k":1,`, 200_000) + `"messages":[{` + strings.Repeat(`"k":[],`, 200_000) + `"content":"a"}` + strings.Repeat(`,{"content":"b"}`, 100_000) + `]}`
+	p, status := s.Scan(Chat, []byte(wide), true, 64)
+	if status != OK || len(p.Chain) < 1000 {
+		t.Errorf("status %d, %d blocks; want OK and more than 1000", status, len(p.Chain))
+	}
+}
+
+// Recorded conversations where they lie beside the project, else made ones, as a client would
+// send it, against the twin.
+func TestRealConversationsAgreeWithTheTwin(t *testing.T) {
+	files, err := filepath.Glob(filepath.FromSlash("../../../../shared/data/text/*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Log("no conversation files beside the project: only the made ones are checked")
+	}
+	bodies := [][]byte{chatOf(1000), chatOf(32 << 10), imageOf(1000)}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if strings.TrimSpace(line) != "" {
+				bodies = append(bodies, fmt.Appendf(nil, `{"messages":[{"role":"user","content":[%s]}]}`, line))
+			}
+		}
+	}
+	var s Scanner
+	for _, body := range bodies {
+		compare(t, &s, Chat, body)
+	}
+}
+
+func benchmark(b *testing.B, body []byte) {
+	var s Scanner
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Scan(Chat, body, true, 256)
+	}
+}
+
+func BenchmarkScanChat1KB(b *testing.B)   { benchmark(b, chatOf(1<<10)) }
+func BenchmarkScanChat32KB(b *testing.B)  { benchmark(b, chatOf(32<<10)) }
+func BenchmarkScanChat1MB(b *testing.B)   { benchmark(b, chatOf(1<<20)) }
+func BenchmarkScanImage10MB(b *testing.B) { benchmark(b, imageOf(10<<20)) }
