@@ -24,5 +24,7 @@
 //   - Text parts of a message are joined by a line feed, as vLLM does it for
 //     templates that want strings: a text cut into two parts equals the whole
 //     only if a line feed stood where it was cut.
+//   - Raw control characters and invalid UTF-8 in strings are taken as they
+//     are, but for the byte of marks, which makes a body broken.
 //   - UTF-16 bodies, which Python accepts, count as broken.
 package prompt

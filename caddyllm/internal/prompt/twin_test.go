@@ -463,8 +463,10 @@ func compare(t *testing.T, s *Scanner, kind Kind, body []byte) {
 			t.Fatalf("Scan(%v, %q) = %+v in a used scanner, %+v in a fresh one", kind, body, got, again)
 		}
 	}
+	// A head is read where it stands last; of a body that is wrong in a value
+	// overridden later only the head shows it.
 	head := body[:len(body)*2/3]
-	if _, headStatus := s.Scan(kind, head, false, block); headStatus == Broken && status != Broken {
+	if _, headStatus := s.Scan(kind, head, false, block); ok && headStatus == Broken && status != Broken {
 		t.Fatalf("Scan(%v, %q) is broken, a head of a good body", kind, head)
 	}
 }
