@@ -1,0 +1,175 @@
+package simengine
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Defaults and bounds of Config.
+const (
+	DefaultBlockSize           = 16
+	DefaultBlocks              = 27_500 // Llama-3.1-8B on one H100, as the preset
+	DefaultMaxNumSeqs          = 1024   // vLLM's on GPUs of 70 GiB and more
+	DefaultMaxNumBatchedTokens = 8192   // likewise
+	DefaultMaxModelLen         = 131_072
+	DefaultMaxRequests         = 1 << 20
+
+	MaxBlockSize = 4096
+	MaxBlocks    = 1 << 28
+	MaxTokens    = 1 << 30 // of a step's budget and of a context
+)
+
+// Config is what an engine is told at start. WithDefaults fills zero fields;
+// New does so itself.
+type Config struct {
+	// BlockSize is the number of tokens of a KV block, 1 to 4096; default 16.
+	BlockSize int
+
+	// Blocks is the size of the KV pool in blocks, with block 0, which vLLM
+	// keeps as a placeholder: capacity is (Blocks-1)·BlockSize tokens. At least
+	// 2; default 27500.
+	Blocks int
+
+	// MaxNumSeqs bounds the requests in a batch; default 1024.
+	MaxNumSeqs int
+
+	// MaxNumBatchedTokens is the budget of a step: decodes take one token each,
+	// prefill chunks take what is left. Default 8192.
+	MaxNumBatchedTokens int
+
+	// MaxModelLen bounds prompt plus output of a request, in tokens. Default
+	// 131072, or the pool's capacity where that is less. It may not exceed the
+	// capacity, because such a request could never end.
+	MaxModelLen int
+
+	// MaxRequests bounds the requests held at once, waiting ones included.
+	// vLLM has no such bound; a simulator must not eat the machine. Default
+	// 1048576.
+	MaxRequests int
+
+	// PriorityScheduling orders waiting requests by Request.Priority, lower
+	// first, then by arrival, and preempts the highest. Without it requests are
+	// served in order of arrival and a priority is an error.
+	PriorityScheduling bool
+
+	// DisablePrefixCaching makes every prompt a cold one.
+	DisablePrefixCaching bool
+
+	// Cost is the time that steps take. The zero value is the cost of
+	// Llama-3.1-8B on one H100.
+	Cost Cost
+}
+
+// Cost is a linear model of a step's time:
+//
+//	step = Base
+//	     + PrefillToken  · tokens of prefill chunks
+//	     + DecodeSeq     · sequences that decode
+//	     + ContextToken  · sum of the contexts of those that decode
+//	     + AttentionTerm · sum over chunks of chunk·(context before + chunk/2)
+type Cost struct {
+	Base          time.Duration
+	PrefillToken  float64 // seconds per token
+	DecodeSeq     float64 // seconds per sequence
+	ContextToken  float64 // seconds per token of context
+	AttentionTerm float64 // seconds per token·token
+
+	// RequestOverhead is spent on each request before the scheduler may see it:
+	// HTTP, templating, tokenisation and the way between the processes.
+	// Requests don't wait for each other in it.
+	RequestOverhead time.Duration
+}
+
+// WithDefaults returns c with zero fields filled in. It doesn't repair fields
+// that are out of range.
+func (c Config) WithDefaults() Config {
+	set := func(p *int, n int) {
+		if *p == 0 {
+			*p = n
+		}
+	}
+	set(&c.BlockSize, DefaultBlockSize)
+	set(&c.Blocks, DefaultBlocks)
+	set(&c.MaxNumSeqs, DefaultMaxNumSeqs)
+	set(&c.MaxNumBatchedTokens, DefaultMaxNumBatchedTokens)
+	set(&c.MaxModelLen, min(DefaultMaxModelLen, c.KVTokens()))
+	set(&c.MaxRequests, DefaultMaxRequests)
+	if c.Cost == (Cost{}) {
+		c.Cost = costH100x8B
+	}
+	return c
+}
+
+// Validate tells what is out of range. It expects defaults to be filled in.
+func (c Config) Validate() error {
+	for _, f := range []struct {
+		name           string
+		value, lo, top int
+	}{
+		{"block size", c.BlockSize, 1, MaxBlockSize},
+		{"blocks", c.Blocks, 2, MaxBlocks},
+		{"sequences in a batch", c.MaxNumSeqs, 1, MaxTokens},
+		{"batched tokens", c.MaxNumBatchedTokens, 1, MaxTokens},
+		{"model length", c.MaxModelLen, 2, MaxTokens},
+		{"requests", c.MaxRequests, 1, MaxTokens},
+	} {
+		if f.value < f.lo || f.value > f.top {
+			return fmt.Errorf("checking engine: %s is %d, want %d to %d", f.name, f.value, f.lo, f.top)
+		}
+	}
+	if c.MaxModelLen > c.KVTokens() {
+		return fmt.Errorf("checking engine: model length %d exceeds the %d tokens of the KV pool", c.MaxModelLen, c.KVTokens())
+	}
+	return c.Cost.validate()
+}
+
+// KVTokens is the number of tokens the KV pool holds.
+func (c Config) KVTokens() int { return (c.Blocks - 1) * c.BlockSize }
+
+// BlocksFor is the number of blocks of a pool that holds n tokens.
+func (c Config) BlocksFor(n int) int {
+	size := max(c.BlockSize, 1)
+	return n/size + min(n%size, 1) + 1
+}
+
+// coefficientMax keeps a step's time finite: with it, budgets and contexts at
+// their bounds, a step is still far below what a time.Duration holds.
+const coefficientMax = 60.0
+
+func (c Cost) validate() error {
+	if c.Base <= 0 || c.Base > time.Hour {
+		return fmt.Errorf("checking engine: base of a step is %v, want more than 0 and at most 1h", c.Base)
+	}
+	if c.RequestOverhead < 0 || c.RequestOverhead > time.Hour {
+		return fmt.Errorf("checking engine: request overhead is %v, want 0 to 1h", c.RequestOverhead)
+	}
+	for _, x := range []float64{c.PrefillToken, c.DecodeSeq, c.ContextToken, c.AttentionTerm} {
+		if math.IsNaN(x) || x < 0 || x > coefficientMax {
+			return fmt.Errorf("checking engine: a cost of %v s, want 0 to %v", x, coefficientMax)
+		}
+	}
+	return nil
+}
+
+// load is what a step works on, as Cost sees it.
+type load struct {
+	prefillTokens int
+	decodeSeqs    int
+	contextTokens int
+	attention     float64
+}
+
+// stepMax bounds a step, so that adding it to a clock can't overflow.
+const stepMax = 24 * time.Hour
+
+func (c *Cost) step(l load) time.Duration {
+	s := c.PrefillToken*float64(l.prefillTokens) +
+		c.DecodeSeq*float64(l.decodeSeqs) +
+		c.ContextToken*float64(l.contextTokens) +
+		c.AttentionTerm*l.attention
+	if s >= stepMax.Seconds() {
+		return stepMax
+	}
+	return c.Base + time.Duration(s*float64(time.Second))
+}
