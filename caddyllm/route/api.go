@@ -102,13 +102,3 @@ const (
 	Failed               // no answer, or one cut off: refused, reset, timed out, 5xx
 	Rejected             // answered with a 4xx: teaches nothing about the upstream
 )
-
-// The Router's methods, as the proxy calls them (all under the caller's lock):
-//
-//	New(Options) *Router
-//	(*Router) Pick(now, *Request, []Target) (Choice, bool)   reserves on the chosen upstream; false only for no targets
-//	(*Router) FirstByte(now, Ticket)                         first byte of a 2xx answer's body
-//	(*Router) Done(now, Ticket, End, *Usage)                 releases, once; usage nil if unknown
-//	(*Router) Scraped(now, id, *Load)                        one good scrape
-//	(*Router) ScrapeFailed(now, id)
-//	(*Router) Snapshot(now) []Upstream                       for metrics and status, sorted by ID

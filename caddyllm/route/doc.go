@@ -1,0 +1,32 @@
+// Package route decides which upstream a prompt goes to: the one whose first
+// token will come soonest. It is used by the Caddy policy, and by anything that
+// replays requests on a virtual clock.
+//
+// # The model
+//
+// All work is counted in prefill tokens. For a prompt of In tokens, of which
+// upstream r holds the first h:
+//
+//	u     = In - h, at least one block        tokens to prefill
+//	S     = A0 + u + K·u·(h + u/2)            work of the request
+//	S'    = S, less what copying a popular prefix there is worth
+//	W     = work sent to r that has no first token yet, less what of it is done,
+//	        plus the queue of others that scrapes show
+//	mem   = seconds until r has room for the request's KV blocks
+//	cost  = (W + S'·(1 + θ·decoding)) / rate + mem
+//
+// The smallest cost wins; costs within the noise of the estimate are a tie,
+// decided by rendezvous hashing of the prompt's first block. What r holds is
+// the Router's own model of its prefix cache: an LRU of blocks sized by the
+// capacity that r's metrics tell, corrected by the cached tokens that answers
+// tell. rate is learned from first tokens.
+//
+// # Reading guide
+//
+// api.go has the vocabulary, router.go the life of a request, cost.go the
+// formula, popular.go its discount for popular prefixes, foreign.go what
+// scrapes teach, learn.go what answers teach, ties.go how ties fall.
+//
+// Nothing here knows the time or chance but by arguments and Options.Seed. A
+// Router is not safe for concurrent use.
+package route

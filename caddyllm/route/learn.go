@@ -1,0 +1,210 @@
+package route
+
+import "time"
+
+// speed is a learned prefill rate: work done over the time that it took, older
+// samples counting less.
+type speed struct {
+	work, took float64 // prefill tokens, seconds
+	samples    int
+}
+
+// priorSpeed is believed before the first tokens come: 10,000 tokens a second,
+// between a large model on four older GPUs and a small one on a newer (5,000 to
+// 50,000). It weighs as much as 20,000 tokens seen.
+var priorSpeed = speed{work: 20_000, took: 2}
+
+const (
+	// speedMemory is what a sample's weight falls to with each later one.
+	speedMemory = 0.98
+	// ownSpeedAfter is the number of samples before an upstream is thought to
+	// differ from the others, and ownSpeedBand by what factor it must:
+	// machines of one kind shall tie.
+	ownSpeedAfter = 16
+	ownSpeedBand  = 1.5
+	speedMin      = 50
+	speedMax      = 1e7
+)
+
+func (s *speed) add(work, took float64) {
+	s.work = s.work*speedMemory + work
+	s.took = s.took*speedMemory + took
+	s.samples++
+}
+
+func (s *speed) rate() float64 { return min(max(s.work/s.took, speedMin), speedMax) }
+
+// learnRate takes a first token as a sample: the request's work was done since
+// the first token before it, or since it was sent if the upstream was idle.
+func (u *upstream) learnRate(now time.Time, f *flight) {
+	began := f.sent
+	if u.lastToken.After(began) {
+		began = u.lastToken
+	}
+	if took := now.Sub(began).Seconds(); took >= 0 && took < 600 {
+		u.speed.add(f.work, took)
+	}
+	u.lastToken = now
+}
+
+// rate is the upstream's own where it clearly differs from the typical one.
+func (u *upstream) rate(typical float64) float64 {
+	own := u.speed.rate()
+	if u.speed.samples < ownSpeedAfter || own < typical*ownSpeedBand && own > typical/ownSpeedBand {
+		return typical
+	}
+	return own
+}
+
+// typicalRate is that of all upstreams together.
+func (r *Router) typicalRate() float64 {
+	sum := speed{}
+	for _, u := range r.upstreams {
+		if u != nil {
+			sum.work += u.speed.work
+			sum.took += u.speed.took
+		}
+	}
+	if sum.took <= 0 {
+		return priorSpeed.rate()
+	}
+	return sum.rate()
+}
+
+// tokenRates are tokens per byte of prompt text, by model.
+type tokenRates struct {
+	models map[uint64]*tokenRate
+	all    tokenRate
+}
+
+type tokenRate struct{ tokens, bytes float64 }
+
+// A quarter token a byte is usual for English and for code. It weighs as much
+// as 8,000 bytes seen.
+var priorTokenRate = tokenRate{tokens: 2000, bytes: 8000}
+
+const (
+	maxModels       = 1000
+	tokenRateMemory = 0.99
+	tokenRateMin    = 1.0 / 64 // tokens per byte
+	tokenRateMax    = 2.0
+)
+
+func newTokenRates() tokenRates {
+	return tokenRates{models: make(map[uint64]*tokenRate), all: priorTokenRate}
+}
+
+// of is the rate of a model, that of all models where there are too many.
+func (t *tokenRates) of(model uint64) float64 {
+	rate := t.models[model]
+	if rate == nil {
+		rate = &t.all
+	}
+	return min(max(rate.tokens/rate.bytes, tokenRateMin), tokenRateMax)
+}
+
+func (t *tokenRates) add(model uint64, tokens, bytes float64) {
+	rate := t.models[model]
+	if rate == nil && len(t.models) < maxModels {
+		start := priorTokenRate
+		rate = &start
+		t.models[model] = rate
+	}
+	for _, rate := range []*tokenRate{rate, &t.all} {
+		if rate != nil {
+			rate.tokens = rate.tokens*tokenRateMemory + tokens
+			rate.bytes = rate.bytes*tokenRateMemory + bytes
+		}
+	}
+}
+
+// answers are running means over completed requests.
+type answers struct {
+	tokens    float64 // generated
+	residence float64 // seconds from sending to the end
+	work      float64 // S of a request, for requests of others
+}
+
+const answersMemory = 0.98
+
+// The priors are a chat turn's: some 200 tokens in some five seconds.
+func newAnswers() answers {
+	return answers{tokens: 200, residence: 5, work: requestWork + 1000}
+}
+
+func (m *answers) mean(into *float64, v float64) {
+	*into = *into*answersMemory + v*(1-answersMemory)
+}
+
+// audit compares predicted with actual cached tokens over some requests.
+type audit struct {
+	requests          int
+	over, under, seen float64 // tokens
+}
+
+// How the believed capacity of a prefix cache follows what answers tell.
+const (
+	auditRequests = 100
+	auditGain     = 1.0
+	factorMin     = 1.0 / 3
+	factorMax     = 3.0
+	// defaultCapacity is believed where no page tells it, tokens: an 8B model
+	// on a GPU of 80 GB. Believing too much costs less than too little.
+	defaultCapacity = 440_000
+)
+
+// learnAnswer takes in a completed request.
+func (r *Router) learnAnswer(now time.Time, f *flight, usage *Usage) {
+	r.answers.mean(&r.answers.residence, now.Sub(f.sent).Seconds())
+	r.answers.mean(&r.answers.work, f.work)
+	if usage == nil || usage.PromptTokens <= 0 {
+		return
+	}
+	r.answers.mean(&r.answers.tokens, float64(usage.CompletionTokens))
+	if f.text > 0 {
+		r.tokens.add(f.model, float64(usage.PromptTokens), f.text)
+	}
+	if !usage.CachedKnown {
+		return
+	}
+	u := f.up
+	u.matchedTokens += f.matched
+	u.cachedTokens += float64(usage.CachedTokens)
+	u.promptTokens += float64(usage.PromptTokens)
+	r.audit(u, f.matched, float64(usage.CachedTokens), r.blockTokens(f.model))
+}
+
+// audit corrects the believed capacity: predicted hits that missed were
+// evicted, and hits that were not predicted had been forgotten here too early.
+// The latter only says something where this model was full.
+func (r *Router) audit(u *upstream, matched, cached, block float64) {
+	if u.slot < 0 {
+		return
+	}
+	a := &u.audit
+	a.requests++
+	a.seen += max(matched, cached)
+	a.over += max(matched-cached-block, 0)
+	if r.index.Held(u.slot)*20 >= r.capacityBlocks(u)*19 {
+		a.under += max(cached-matched-block, 0)
+	}
+	if a.requests < auditRequests {
+		return
+	}
+	if a.seen > 0 {
+		u.factor = min(max(u.factor*(1+auditGain*(a.under-a.over)/a.seen), factorMin), factorMax)
+		r.index.SetCap(u.slot, r.capacityBlocks(u))
+	}
+	u.audit = audit{}
+}
+
+// capacityBlocks is how many blocks an upstream's prefix cache is believed to
+// hold.
+func (r *Router) capacityBlocks(u *upstream) int {
+	tokens := float64(defaultCapacity)
+	if c := u.load.CapacityTokens; c.Known && c.Value > 0 {
+		tokens = c.Value
+	}
+	rate := min(max(r.tokens.all.tokens/r.tokens.all.bytes, tokenRateMin), tokenRateMax)
+	return int(min(tokens*u.factor/(r.blockBytes*rate), 1<<30))
+}

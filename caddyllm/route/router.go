@@ -1,0 +1,308 @@
+package route
+
+import (
+	"sort"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prefix"
+)
+
+// Options shape a Router. The zero value has the defaults.
+type Options struct {
+	BlockBytes  int    // prompt bytes per hash of a chain; default 256
+	MemoryBytes int64  // bound of the prefix index; default 256 MiB
+	Seed        uint64 // of the choice among upstreams for prompts too short to have a hash
+}
+
+const (
+	defaultBlockBytes  = 256
+	defaultMemoryBytes = 256 << 20
+
+	// maxUpstreams bounds what is remembered of upstreams. Further ones are
+	// chosen without being learned about.
+	maxUpstreams = 10_000
+	// forgetAfter is how long an upstream is remembered that is neither
+	// offered nor scraped.
+	forgetAfter = time.Hour
+)
+
+// Router holds what is known of the upstreams, and decides.
+type Router struct {
+	blockBytes float64
+	rng        uint64
+
+	index     *prefix.Index
+	upstreams []*upstream    // by slot, nil where one was forgotten
+	slots     map[string]int // by ID
+	swept     time.Time
+
+	flights []flight // slab; a Ticket names a place and its generation
+	unused  []uint32
+
+	tokens  tokenRates
+	popular popularity
+	answers answers
+
+	// Scratch of one decision, kept so that deciding allocates nothing.
+	held       []int32
+	candidates []candidate
+	weights    []float64
+	hint       []*upstream // the last targets' upstreams, by position
+}
+
+// New returns a Router that knows nothing yet.
+func New(o Options) *Router {
+	if o.BlockBytes <= 0 {
+		o.BlockBytes = defaultBlockBytes
+	}
+	if o.MemoryBytes <= 0 {
+		o.MemoryBytes = defaultMemoryBytes
+	}
+	return &Router{
+		blockBytes: float64(o.BlockBytes),
+		rng:        o.Seed,
+		index:      prefix.NewIndex(o.MemoryBytes),
+		slots:      make(map[string]int),
+		flights:    make([]flight, 1), // place 0 stays unused: the zero Ticket names none
+		tokens:     newTokenRates(),
+		answers:    newAnswers(),
+	}
+}
+
+// flight is one reservation.
+type flight struct {
+	generation uint32
+	up         *upstream
+	chain      []uint64 // own copy, its memory reused
+	work       float64  // S, prefill tokens
+	room       float64  // KV tokens that it will hold: prompt and expected answer
+	prompt     float64  // tokens, estimate
+	matched    float64  // tokens, estimate
+	text       float64  // bytes of the prompt that tokens are estimated from
+	model      uint64
+	stream     bool
+	decoding   bool
+	sent       time.Time
+}
+
+// Pick chooses among targets and reserves on the chosen one, so that the next
+// Pick sees it. It reports false only if there are no targets. The chain is
+// read only during the call.
+func (r *Router) Pick(now time.Time, q *Request, targets []Target) (Choice, bool) {
+	if len(targets) == 0 {
+		return Choice{}, false
+	}
+	r.sweep(now)
+	r.weigh(now, q, targets)
+	best := r.choose(q)
+	c := &r.candidates[best]
+	ticket := r.reserve(now, q, c)
+	return Choice{
+		Index:         best,
+		Ticket:        ticket,
+		Reason:        r.reason(best),
+		PromptTokens:  int(c.prompt),
+		MatchedTokens: int(c.matched),
+		MatchedBlocks: int(c.blocks),
+		FirstToken:    seconds(c.cost),
+	}, true
+}
+
+// reserve notes the request on the chosen upstream.
+func (r *Router) reserve(now time.Time, q *Request, c *candidate) Ticket {
+	place := uint32(len(r.flights))
+	if n := len(r.unused); n > 0 {
+		place, r.unused = r.unused[n-1], r.unused[:n-1]
+	} else {
+		r.flights = append(r.flights, flight{})
+	}
+	f := &r.flights[place]
+	u := c.up
+	*f = flight{
+		generation: f.generation + 1,
+		up:         u,
+		chain:      append(f.chain[:0], q.Chain...),
+		work:       c.work,
+		room:       c.prompt + r.answers.tokens,
+		prompt:     c.prompt,
+		matched:    c.matched,
+		text:       textBytes(q),
+		model:      q.Model,
+		stream:     q.Stream,
+		sent:       now,
+	}
+	r.popular.note(q.Chain, len(r.candidates))
+	if c.probe {
+		u.probing = true
+	}
+	if u.slot >= 0 {
+		r.index.Put(u.slot, q.Chain)
+	}
+	u.enqueue(now, place, f)
+	return Ticket(uint64(f.generation)<<32 | uint64(place))
+}
+
+// flight finds a ticket's reservation, nil if it was released.
+func (r *Router) flight(t Ticket) (*flight, uint32) {
+	place := uint32(t)
+	if place == 0 || int(place) >= len(r.flights) {
+		return nil, 0
+	}
+	f := &r.flights[place]
+	if f.up == nil || f.generation != uint32(t>>32) {
+		return nil, 0
+	}
+	return f, place
+}
+
+// FirstByte tells that the first byte of a good answer's body has come. For a
+// stream that is its first token.
+func (r *Router) FirstByte(now time.Time, t Ticket) {
+	f, place := r.flight(t)
+	if f == nil || f.decoding || !f.stream {
+		return
+	}
+	u := f.up
+	u.learnRate(now, f)
+	u.failures, u.probing = 0, false
+	if u.slot >= 0 {
+		r.index.Put(u.slot, f.chain)
+	}
+	u.decode(now, place, r.flights)
+}
+
+// Done releases a reservation; it may be called again. usage is nil where the
+// answer told none.
+func (r *Router) Done(now time.Time, t Ticket, end End, usage *Usage) {
+	f, place := r.flight(t)
+	if f == nil {
+		return
+	}
+	u := f.up
+	u.leave(now, place, f)
+	switch end {
+	case Completed:
+		u.failures, u.probing = 0, false
+		if u.slot >= 0 {
+			r.index.Put(u.slot, f.chain)
+		}
+		r.learnAnswer(now, f, usage)
+	case Failed:
+		u.fail(now)
+		// It never answered: nothing says that it computed any of the prompt.
+		if u.slot >= 0 && !f.decoding {
+			r.index.Drop(u.slot, f.chain[min(int(f.matched/r.blockTokens(f.model)), len(f.chain)):])
+		}
+	case Cancelled, Rejected:
+		u.probing = false
+	}
+	f.up = nil
+	r.unused = append(r.unused, place)
+}
+
+// upstream finds what is known of an ID, and begins to know it. Beyond
+// maxUpstreams it returns one that nothing is learned about.
+func (r *Router) upstream(now time.Time, id string) *upstream {
+	if slot, ok := r.slots[id]; ok {
+		u := r.upstreams[slot]
+		u.seen = now
+		return u
+	}
+	if len(r.slots) >= maxUpstreams {
+		return newUpstream(id, -1, now)
+	}
+	slot := len(r.upstreams)
+	for i, u := range r.upstreams {
+		if u == nil {
+			slot = i
+			break
+		}
+	}
+	u := newUpstream(id, slot, now)
+	if slot == len(r.upstreams) {
+		r.upstreams = append(r.upstreams, u)
+	} else {
+		r.upstreams[slot] = u
+	}
+	r.slots[id] = slot
+	r.index.SetCap(slot, r.capacityBlocks(u))
+	return u
+}
+
+// sweep forgets, once a minute, the upstreams that nobody asks for any more.
+func (r *Router) sweep(now time.Time) {
+	if d := now.Sub(r.swept); d >= 0 && d < time.Minute {
+		return
+	}
+	r.swept = now
+	for slot, u := range r.upstreams {
+		if u == nil || now.Sub(u.seen) < forgetAfter || u.inFlight() > 0 {
+			continue
+		}
+		r.index.Clear(slot)
+		delete(r.slots, u.id)
+		r.upstreams[slot] = nil
+		clear(r.hint)
+	}
+}
+
+// Upstream is what is known of one, for metrics and status.
+type Upstream struct {
+	ID       string
+	Prefill  int // own requests without a first token
+	Decode   int // own requests with one
+	Load     Load
+	LoadAge  time.Duration // of Load; meaningless unless Scraped
+	Scraped  bool          // a page was read since the upstream is known
+	Fresh    bool          // Load is new enough to count
+	Rate     float64       // prefill tokens per second, learned
+	Queued   float64       // predicted seconds until a request sent now is begun
+	Entries  int           // blocks believed to be in its prefix cache
+	Capacity int           // blocks that its prefix cache is believed to hold
+	Failures int           // in a row
+	Matched  float64       // prompt tokens predicted to be cached, of answers that told
+	Cached   float64       // prompt tokens that were, of the same answers
+	Prompts  float64       // all prompt tokens of the same answers
+}
+
+// Snapshot returns what is known of each upstream, by ID.
+func (r *Router) Snapshot(now time.Time) []Upstream {
+	all := make([]Upstream, 0, len(r.slots))
+	for _, u := range r.upstreams {
+		if u == nil {
+			continue
+		}
+		all = append(all, Upstream{
+			ID:       u.id,
+			Prefill:  len(u.queue),
+			Decode:   u.decoding,
+			Load:     u.load,
+			LoadAge:  now.Sub(u.scraped),
+			Scraped:  !u.scraped.IsZero(),
+			Fresh:    u.fresh(now),
+			Rate:     u.rate(r.typicalRate()),
+			Queued:   u.backlog(now, r.answers.work) / u.rate(r.typicalRate()),
+			Entries:  r.index.Held(u.slot),
+			Capacity: r.capacityBlocks(u),
+			Failures: u.failures,
+			Matched:  u.matchedTokens,
+			Cached:   u.cachedTokens,
+			Prompts:  u.promptTokens,
+		})
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
+	return all
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(min(max(s, 0), 3600) * float64(time.Second))
+}
+
+// textBytes is what tokens per byte can be learned from: a prompt with images
+// has tokens that no byte of text stands for.
+func textBytes(q *Request) float64 {
+	if q.ExtraTokens > 0 {
+		return 0
+	}
+	return float64(q.Bytes)
+}

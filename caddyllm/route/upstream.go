@@ -1,0 +1,178 @@
+package route
+
+import (
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// upstream is what is known of one.
+type upstream struct {
+	id   string
+	slot int    // in the index; -1: nothing is learned
+	hash uint64 // of id, for ties
+	seen time.Time
+
+	queue     []uint32  // own requests without a first token, as sent
+	queued    float64   // their work
+	headSince time.Time // when the first of queue came to its turn
+	decoding  int       // own requests with a first token
+	room      float64   // KV tokens of all own requests
+
+	speed     speed
+	lastToken time.Time // the last first token of a stream
+
+	failures  int // in a row
+	failedAt  time.Time
+	suspended time.Time // until then it is a last resort
+	probing   bool      // one request is on its way to see
+
+	load        Load
+	scraped     time.Time
+	interval    time.Duration // between scrapes, as observed
+	peakPrefill int           // own requests without first token, most since the last scrape
+	peakTotal   int
+	foreign     [2]others // of the last two scrapes, the newest first
+	movedAt     time.Time // when the page last changed
+
+	factor        float64 // of the scraped capacity, from what answers told
+	matchedTokens float64
+	cachedTokens  float64
+	promptTokens  float64
+	audit         audit
+}
+
+func newUpstream(id string, slot int, now time.Time) *upstream {
+	return &upstream{id: id, slot: slot, hash: xxhash.Sum64String(id), seen: now, factor: 1, speed: priorSpeed}
+}
+
+func (u *upstream) inFlight() int { return len(u.queue) + u.decoding }
+
+func (u *upstream) enqueue(now time.Time, place uint32, f *flight) {
+	if len(u.queue) == 0 {
+		u.headSince = now
+	}
+	u.queue = append(u.queue, place)
+	u.queued += f.work
+	u.room += f.room
+	u.peakPrefill = max(u.peakPrefill, len(u.queue))
+	u.peakTotal = max(u.peakTotal, u.inFlight())
+}
+
+// decode moves a request, and those before it whose first tokens can't be
+// seen, from the queue to the batch: engines begin requests as they came.
+func (u *upstream) decode(now time.Time, place uint32, flights []flight) {
+	kept := u.queue[:0]
+	passed := false
+	for _, p := range u.queue {
+		f := &flights[p]
+		if p == place || !passed && !f.stream {
+			f.decoding = true
+			u.decoding++
+			u.queued -= f.work
+			passed = passed || p == place
+			continue
+		}
+		kept = append(kept, p)
+	}
+	u.queue = kept
+	u.headSince = now
+	u.settle()
+}
+
+// leave takes a request out of queue or batch.
+func (u *upstream) leave(now time.Time, place uint32, f *flight) {
+	u.room -= f.room
+	if f.decoding {
+		u.decoding--
+		u.settle()
+		return
+	}
+	for i, p := range u.queue {
+		if p == place {
+			u.queue = append(u.queue[:i], u.queue[i+1:]...)
+			u.queued -= f.work
+			if i == 0 {
+				u.headSince = now
+			}
+			break
+		}
+	}
+	u.settle()
+}
+
+// settle ends the drift of sums of floats where they are known to be zero.
+func (u *upstream) settle() {
+	if len(u.queue) == 0 {
+		u.queued = 0
+		if u.decoding == 0 {
+			u.room = 0
+		}
+	}
+}
+
+// drain takes those at the queue's head as begun whose first token can't be
+// seen and whose work must be done by now.
+func (u *upstream) drain(now time.Time, rate float64, flights []flight) {
+	for len(u.queue) > 0 {
+		f := &flights[u.queue[0]]
+		took := time.Duration(f.work / rate * float64(time.Second))
+		if f.stream || now.Sub(u.headSince) < took {
+			return
+		}
+		began := u.headSince.Add(took)
+		f.decoding = true
+		u.decoding++
+		u.queued -= f.work
+		u.queue = append(u.queue[:0], u.queue[1:]...)
+		u.headSince = began
+		u.settle()
+	}
+}
+
+// headDone is the most of the first request's work that counts as done before
+// its first token shows that it is.
+const headDone = 0.9
+
+// progress is the work done on the head of the queue.
+func (u *upstream) progress(now time.Time, rate float64, flights []flight) float64 {
+	if len(u.queue) == 0 {
+		return 0
+	}
+	elapsed := now.Sub(u.headSince).Seconds()
+	return min(max(elapsed*rate, 0), headDone*flights[u.queue[0]].work)
+}
+
+// How long an upstream that failed is a last resort: firstSuspension, doubled
+// with each further failure in a row, to maxSuspension. Failures of requests
+// that were under way together are one.
+const (
+	firstSuspension = 500 * time.Millisecond
+	maxSuspension   = time.Minute
+	oneFailure      = 100 * time.Millisecond
+)
+
+func (u *upstream) fail(now time.Time) {
+	u.probing = false
+	if u.failures > 0 && now.Sub(u.failedAt) < oneFailure && now.Sub(u.failedAt) >= 0 {
+		return
+	}
+	wait := firstSuspension
+	for range min(u.failures, 10) {
+		wait = min(2*wait, maxSuspension)
+	}
+	u.failures++
+	u.failedAt = now
+	u.suspended = now.Add(wait)
+}
+
+// suspect reports whether an upstream that failed shall be left alone now, and
+// if not, whether a request to it is a probe.
+func (u *upstream) suspect(now time.Time) (last, probe bool) {
+	if u.failures == 0 {
+		return false, false
+	}
+	// A clock that stepped back must not suspend for ever.
+	waiting := now.Before(u.suspended) && u.suspended.Sub(now) <= maxSuspension
+	return waiting || u.probing, true
+}
