@@ -66,7 +66,8 @@ type Record struct {
 	PromptTokens, CompletionTokens, CachedTokens int64
 	// CachedKnown says that the server reported cached tokens at all.
 	CachedKnown bool
-	// Class is empty for success, else the kind of failure; see Classes.
+	// Class is empty for success, else the kind of failure: one of the Class
+	// constants, or "status_" and the code of a response other than 200.
 	Class string
 	// Detail says more about a failure, at most 300 bytes, in one line.
 	Detail string
