@@ -182,3 +182,21 @@ func byName(all []*state, now time.Time) map[string][]route.Upstream {
 	}
 	return views
 }
+
+func collectUpstream(ch chan<- prometheus.Metric, state string, u *route.Upstream) {
+	send := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{state, u.ID}, labels...)...)
+	}
+	known := 0.0
+	if u.Fresh {
+		known = 1
+	}
+	send(descInFlight, float64(u.Prefill), "prefill")
+	send(descInFlight, float64(u.Decode), "decode")
+	send(descKnown, known)
+	if u.Scraped {
+		send(descScrapeAge, u.LoadAge.Seconds())
+	}
+	send(descEntries, float64(u.Entries))
+	send(descRate, u.Rate)
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"go.uber.org/zap"
 
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
@@ -33,18 +34,21 @@ const (
 )
 
 // flight is one request on its way through the proxy: what is known of its
-// body, where it was sent, and the attempt under way. It lives in the
-// request's context, where retries find it again. All of it belongs to the
-// request's goroutine but for the attempt's end.
+// body, where it was sent, and the attempt under way. It lives in the request's
+// context, where retries find it again. It belongs to the request's goroutine,
+// but for what mu guards: the request may end while a retry is chosen.
 type flight struct {
-	policy  *LLMPrefix
-	kind    prompt.Kind
-	why     string // a fallback reason, empty if the prompt decides
-	body    *body
-	tried   []string // upstreams of earlier attempts
-	number  int      // of the attempt, from 1
+	policy *LLMPrefix
+	ctx    context.Context // the request's, with the flight in it
+	kind   prompt.Kind
+	why    string // a fallback reason, empty if the prompt decides
+	body   *body
+	tried  []string // upstreams of earlier attempts
+	record record   // what log and placeholders tell
+
+	mu      sync.Mutex
 	attempt *attempt
-	cancel  context.CancelFunc
+	landed  bool
 }
 
 // choice is a decision or, where prompt is false, that of the fallback policy.
@@ -215,8 +219,8 @@ func (f *flight) choose(pool reverseproxy.UpstreamPool, r *http.Request, w http.
 // the client an answer that plain Caddy would have given.
 func (f *flight) pick(pool reverseproxy.UpstreamPool, r *http.Request) (c choice, u *reverseproxy.Upstream, why string) {
 	defer func() {
-		if e := recover(); e != nil {
-			f.policy.logPanic(e)
+		if recover() != nil {
+			f.policy.logPanic()
 			c, u, why = choice{}, nil, whyPanic
 		}
 	}()
@@ -239,6 +243,12 @@ func (f *flight) pick(pool reverseproxy.UpstreamPool, r *http.Request) (c choice
 	}
 	observeDecision(targets[picked.Index].ID, picked.Reason, time.Since(began))
 	return choice{Choice: picked, reason: string(picked.Reason), prompt: true, stream: req.Stream}, byIndex[picked.Index], ""
+}
+
+// logPanic tells where a fault of ours happened. The value of a panic may hold
+// what the client sent, so it is not logged; the stack has no data in it.
+func (p *LLMPrefix) logPanic() {
+	p.logger.Error("panic while deciding; the request goes to the fallback policy", zap.StackSkip("stack", 2))
 }
 
 func fallbackReason(s prompt.Status, whole bool) string {

@@ -1,0 +1,70 @@
+# make          what CI runs: build, vet, import policy, tests
+# make demo     simulators and Caddy, a short replay under four policies, one table
+# make run      simulators and Caddy in the foreground on Caddyfile.example
+# make test     all tests; the other targets are below
+
+GO      ?= go
+BIN     := bin
+CADDY   := v2.11.9
+# What links Caddy's standard modules takes minutes to build with -race, and is
+# nothing but imports.
+RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
+FUZZTIME ?= 20s
+
+.PHONY: all build vet test race e2e fuzz bench run demo xcaddy smoke lint clean
+
+all: build vet smoke test
+
+build:
+	$(GO) build -o $(BIN)/ ./cmd/caddy ./cmd/vllmsim ./cmd/llmreplay ./cmd/demo
+
+vet:
+	@unformatted=$$(gofmt -l caddyllm simengine cmd); \
+	if [ -n "$$unformatted" ]; then echo "gofmt wants changes in:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+
+test:
+	$(GO) test ./...
+
+race:
+	$(GO) test -race $(RACE)
+
+# Caddy and simulators in one process, on free loopback ports.
+e2e:
+	$(GO) test -count=1 ./cmd/internal/e2e/...
+
+# Every fuzz target for FUZZTIME.
+fuzz:
+	@set -e; for pkg in $$($(GO) list ./caddyllm/... ./simengine/... ./cmd/internal/...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "== $$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./caddyllm/... ./simengine/...
+
+# The built binary names the module and takes the example.
+smoke: build
+	$(BIN)/caddy list-modules | grep -x 'http.reverse_proxy.selection_policies.llm_prefix'
+	$(BIN)/caddy validate --config Caddyfile.example
+
+run: build
+	$(BIN)/demo run --caddyfile Caddyfile.example
+
+demo: build
+	$(BIN)/demo
+
+# What a user's build does, from this checkout.
+xcaddy:
+	$(GO) run github.com/caddyserver/xcaddy/cmd/xcaddy@v0.4.5 build $(CADDY) --output $(BIN)/caddy-xcaddy \
+		--with github.com/caddyllm/caddy-llm-prefix/caddyllm \
+		--replace github.com/caddyllm/caddy-llm-prefix=.
+	$(BIN)/caddy-xcaddy list-modules | grep -x 'http.reverse_proxy.selection_policies.llm_prefix'
+
+lint:
+	golangci-lint run
+
+clean:
+	rm -rf $(BIN)

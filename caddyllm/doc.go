@@ -1,0 +1,34 @@
+// Package caddyllm is the Caddy module
+// http.reverse_proxy.selection_policies.llm_prefix: a selection policy of
+// Caddy's reverse proxy for upstreams that serve large language models.
+//
+// It reads the body of a prompt (chat, completions and their like) once, cuts
+// the prompt into blocks, and sends the request to the upstream whose first
+// token will come soonest: by what the upstream's prefix cache probably holds,
+// by the queue that its metrics show, and by this proxy's own requests in
+// flight. Package route decides; this package connects it to Caddy.
+//
+// # When it steps aside
+//
+// A request without a prompt goes to the fallback policy, least_conn unless
+// configured: a method other than POST, a path that takes no prompt, a coded
+// or unreadable body, JSON that an engine would refuse. Each is counted by
+// reason. No fault of this package's costs a request: a panic while deciding
+// is a fallback too.
+//
+// # What it costs
+//
+// Per request in flight, its body up to max_body. Per upstream, one GET of its
+// metrics each scrape_interval, all from one goroutine per process and state.
+// Per state, an index of memory bytes at most. One lock is taken for a few
+// microseconds per decision, first byte and end.
+//
+// # Reading guide
+//
+// policy.go has the options, which are the manual, and the lifecycle;
+// caddyfile.go their syntax. select.go is the way of a request: body.go gives
+// each attempt its body, observe.go watches the answer, usage.go reads its
+// token counts, publish.go tells what was decided. upstreams.go is the only
+// file that knows Caddy's handler and transport. state.go is what reloads
+// keep; metrics.go what Prometheus sees.
+package caddyllm

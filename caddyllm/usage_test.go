@@ -1,0 +1,88 @@
+package caddyllm
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
+)
+
+func TestUsageOfAnswers(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		want         *route.Usage
+	}{
+		{
+			"chat", `{"id":"x","choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":90,"total_tokens":95,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":64}}}`,
+			&route.Usage{PromptTokens: 90, CompletionTokens: 5, CachedTokens: 64, CachedKnown: true},
+		},
+		{
+			"not reported", `{"choices":[],"usage":{"prompt_tokens":90,"completion_tokens":5,"prompt_tokens_details":null},"kv_transfer_params":null}`,
+			&route.Usage{PromptTokens: 90, CompletionTokens: 5},
+		},
+		{
+			"stream", "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":0}}}\n\ndata: [DONE]\n\n",
+			&route.Usage{PromptTokens: 9, CompletionTokens: 2, CachedKnown: true},
+		},
+		{
+			"continuous usage, the last counts", "data: {\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1}}\n\ndata: {\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n",
+			&route.Usage{PromptTokens: 9, CompletionTokens: 2},
+		},
+		{
+			"null in the last chunk", "data: {\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1}}\n\ndata: {\"usage\":null}\n\n",
+			&route.Usage{PromptTokens: 9, CompletionTokens: 1},
+		},
+		{
+			"responses", `{"output":[],"usage":{"input_tokens":40,"input_tokens_details":{"cached_tokens":32},"output_tokens":7,"total_tokens":47}}`,
+			&route.Usage{PromptTokens: 40, CompletionTokens: 7, CachedTokens: 32, CachedKnown: true},
+		},
+		{"text that speaks of usage", `{"choices":[{"message":{"content":"\"usage\":{\"prompt_tokens\":1}"}}]}`, nil},
+		{"stream without", "data: {\"choices\":[]}\n\ndata: [DONE]\n\n", nil},
+		{"cut off", `{"usage":{"prompt_tok`, nil},
+		{"more cached than prompt", `{"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":10}}}`, nil},
+		{"negative", `{"usage":{"prompt_tokens":-9,"completion_tokens":1}}`, nil},
+		{"text for numbers", `{"usage":{"prompt_tokens":"9"}}`, nil},
+		{"empty", ``, nil},
+	} {
+		got := parseUsage([]byte(c.answer))
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: parseUsage = %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// The tail holds the end of any answer, in whatever pieces it came.
+func TestTailKeepsTheEnd(t *testing.T) {
+	var text strings.Builder
+	for i := range 60_000 {
+		text.WriteByte(byte('a' + i%23))
+	}
+	whole := text.String()
+	for _, piece := range []int{1, 7, 4095, 4096, 4097, 8192, 60_000} {
+		var tl tail
+		for rest := whole; rest != ""; {
+			n := min(piece, len(rest))
+			tl.write([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		got := string(tl.bytes())
+		if len(got) < tailBytes || !strings.HasSuffix(whole, got) {
+			t.Errorf("pieces of %d: tail holds %d bytes, a suffix: %v", piece, len(got), strings.HasSuffix(whole, got))
+		}
+		tl.release()
+		if tl.bytes() != nil {
+			t.Error("a released tail still holds bytes")
+		}
+	}
+}
+
+func FuzzUsage(f *testing.F) {
+	f.Add([]byte(`{"usage":{"prompt_tokens":9,"completion_tokens":2}}`))
+	f.Add([]byte(`"usage":"usage":null"usage":{`))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		u := parseUsage(answer)
+		if u != nil && (u.PromptTokens <= 0 || u.CachedTokens < 0 || u.CachedTokens > u.PromptTokens || u.CompletionTokens < 0) {
+			t.Errorf("parseUsage(%q) = %+v: not numbers to learn from", answer, *u)
+		}
+	})
+}
