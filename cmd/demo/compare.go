@@ -58,7 +58,7 @@ func newCompare(bin *string) *cobra.Command {
 	f.IntVar(&c.conversations, "conversations", 0, "replay only the first so many; 0 for all")
 	f.IntVar(&c.concurrency, "concurrency", 32, "conversations at once")
 	f.Float64Var(&c.speed, "speed", 40, "divides the recorded times between turns; 0 ignores them")
-	f.IntVar(&c.maxTokens, "max-tokens", 32, "length of each reply; short, since it is the prompts that differ")
+	f.IntVar(&c.maxTokens, "max-tokens", 16, "length of each reply; short, since it is the prompts that differ")
 	f.StringVar(&c.preset, "preset", defaultPreset, "hardware and model to simulate")
 	f.IntVar(&c.kvTokens, "kv-tokens", defaultKVTokens, "tokens that each server's KV cache holds; 0 for the preset's")
 	f.BoolVar(&c.json, "json", false, "print the report as one JSON object")
