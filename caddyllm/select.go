@@ -235,7 +235,7 @@ func (f *flight) pick(pool reverseproxy.UpstreamPool, r *http.Request) (c choice
 		scanners.Put(s)
 		return choice{}, nil, why
 	}
-	req := routeRequest(&scanned, f.body, r)
+	req := routeRequest(f.kind, &scanned, f.body, r)
 	picked, ok := f.policy.shared.pick(time.Now(), &req, targets)
 	scanners.Put(s) // not after a panic: its state may be torn
 	if !ok {
@@ -264,7 +264,7 @@ func fallbackReason(s prompt.Status, whole bool) string {
 	}
 }
 
-func routeRequest(s *prompt.Prompt, b *body, r *http.Request) route.Request {
+func routeRequest(kind prompt.Kind, s *prompt.Prompt, b *body, r *http.Request) route.Request {
 	req := route.Request{
 		Chain:       s.Chain,
 		Bytes:       s.Bytes,
@@ -273,6 +273,10 @@ func routeRequest(s *prompt.Prompt, b *body, r *http.Request) route.Request {
 		MaxTokens:   s.MaxTokens,
 		Sequences:   s.N,
 		Stream:      s.Stream,
+	}
+	if !kind.Generates() {
+		// It is work, but leaves nothing in the cache of KV blocks.
+		req.Chain = nil
 	}
 	if !b.whole && r.ContentLength > int64(len(b.kept)) {
 		req.Bytes += int(r.ContentLength) - len(b.kept)

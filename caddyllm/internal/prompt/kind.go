@@ -52,6 +52,16 @@ func KindOf(path string) Kind {
 	return None
 }
 
+// Generates reports whether a request of this kind has the engine generate
+// text, and so leaves its prompt in the cache of KV blocks.
+func (k Kind) Generates() bool {
+	switch k {
+	case Chat, Completions, Responses, Messages, Generate:
+		return true
+	}
+	return false
+}
+
 // String is the kind's name in lower case.
 func (k Kind) String() string {
 	names := [...]string{"none", "chat", "completions", "responses", "messages",
