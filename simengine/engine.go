@@ -1,12 +1,44 @@
 package simengine
 
-import "time"
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
 
-// Engine is one engine. It is not safe for concurrent use. The times passed to
-// its methods must not go back.
+	"github.com/caddyllm/caddy-llm-prefix/simengine/internal/kv"
+)
+
+// Engine is one engine. It is not safe for concurrent use.
+//
+// The times that Submit and Cancel are told must not go back, nor those of Step.
+// But Step may be called late, with a time before that of the latest Submit or
+// Cancel: it sees only what had come by its own time. So a driver that was held
+// up can catch up without changing what happens.
 type Engine struct {
-	cfg Config
+	cfg  Config
+	pool *kv.Pool
+
+	clock time.Duration // of Submit, Cancel and Step
+	end   time.Duration // of the step in progress
+	busy  bool          // a step is in progress
+
+	arriving []*sequence // not seen by the scheduler yet, in order of arrival
+	leaving  []*sequence // cancels not seen yet, in order
+	waiting  queue
+	running  []*sequence // in order of admission
+
+	byID  map[uint64]*sequence
+	spare []*sequence // for reuse, with their slices
+	order uint64
+
+	outputs []Output
+	stats   Stats // counters run on; gauges and readers see shown
+	shown   Stats
 }
+
+// spareMax bounds what is kept for reuse.
+const spareMax = 1024
 
 // New returns an idle engine whose clock stands at 0. Zero fields of cfg take
 // their defaults; what is out of range is an error.
@@ -15,7 +47,11 @@ func New(cfg Config) (*Engine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Engine{cfg: cfg}, nil
+	return &Engine{
+		cfg:  cfg,
+		pool: kv.New(cfg.Blocks, !cfg.DisablePrefixCaching),
+		byID: make(map[uint64]*sequence),
+	}, nil
 }
 
 // Config returns the configuration with its defaults filled in.
@@ -24,28 +60,156 @@ func (e *Engine) Config() Config { return e.cfg }
 // Submit hands a request to the engine at now. The scheduler sees it at the
 // first step that begins at or after now + Cost.RequestOverhead. Errors wrap
 // ErrTooLong, ErrBadRequest, ErrDuplicateID or ErrFull.
-func (e *Engine) Submit(now time.Duration, r Request) error { return nil }
+func (e *Engine) Submit(now time.Duration, r Request) error {
+	if err := e.check(r); err != nil {
+		return fmt.Errorf("submitting request: %w", err)
+	}
+	e.clock = max(e.clock, now)
+	s := e.sequence()
+	s.Request = r
+	s.order = e.order
+	e.order++
+	s.known = r.PromptTokens
+	s.limit = r.OutputTokens
+	if room := e.cfg.MaxModelLen - r.PromptTokens; s.limit > room {
+		s.limit, s.Finish = room, ReasonLength
+	}
+	if s.Finish == "" {
+		s.Finish = ReasonStop
+	}
+	if len(r.Blocks) < r.PromptTokens/e.cfg.BlockSize {
+		s.OutputBlocks = nil
+	}
+	s.last, s.leaveAt = never, never
+	s.times = Times{Arrived: e.clock, Queued: e.clock + e.cfg.Cost.RequestOverhead, Scheduled: never, First: never}
+	e.byID[r.ID] = s
+	e.arriving = append(e.arriving, s)
+	return nil
+}
+
+func (e *Engine) check(r Request) error {
+	switch {
+	case r.PromptTokens < 1:
+		return fmt.Errorf("%w: %d prompt tokens", ErrBadRequest, r.PromptTokens)
+	case r.OutputTokens < 1:
+		return fmt.Errorf("%w: %d output tokens", ErrBadRequest, r.OutputTokens)
+	case r.PromptTokens >= e.cfg.MaxModelLen:
+		return fmt.Errorf("%w: %d of %d tokens", ErrTooLong, r.PromptTokens, e.cfg.MaxModelLen)
+	case len(r.Blocks) > r.PromptTokens/e.cfg.BlockSize:
+		return fmt.Errorf("%w: %d blocks in %d prompt tokens", ErrBadRequest, len(r.Blocks), r.PromptTokens)
+	case r.Finish != "" && r.Finish != ReasonStop && r.Finish != ReasonLength:
+		return fmt.Errorf("%w: unknown reason to finish", ErrBadRequest)
+	case r.Priority != 0 && !e.cfg.PriorityScheduling:
+		return fmt.Errorf("%w: priority without priority scheduling", ErrBadRequest)
+	case e.byID[r.ID] != nil:
+		return ErrDuplicateID
+	case len(e.byID) >= e.cfg.MaxRequests:
+		return ErrFull
+	}
+	return nil
+}
+
+// sequence returns a blank one.
+func (e *Engine) sequence() *sequence {
+	n := len(e.spare)
+	if n == 0 {
+		return &sequence{}
+	}
+	s := e.spare[n-1]
+	e.spare = e.spare[:n-1]
+	return s
+}
 
 // Cancel gives a request up, wherever it is: the engine takes notice when the
 // step in progress ends, frees its blocks and reports ReasonAbort. An unknown
 // id is no error: the request may just have ended.
-func (e *Engine) Cancel(now time.Duration, id uint64) {}
+func (e *Engine) Cancel(now time.Duration, id uint64) {
+	e.clock = max(e.clock, now)
+	if s := e.byID[id]; s != nil && s.leaveAt == never {
+		s.leaveAt = e.clock
+		e.leaving = append(e.leaving, s)
+	}
+}
 
 // Next tells when Step is due: when the step in progress ends, or when a
 // request or a cancel waits to be seen. It is false if there is nothing to do
 // until the next Submit.
-func (e *Engine) Next() (at time.Duration, busy bool) { return 0, false }
+func (e *Engine) Next() (at time.Duration, busy bool) {
+	if e.busy {
+		return e.end, true
+	}
+	// No step is in progress, so nothing waits: schedule always finds a request
+	// to run if there is one.
+	at = math.MaxInt64
+	if len(e.arriving) > 0 {
+		at, busy = e.arriving[0].times.Queued, true
+	}
+	if len(e.leaving) > 0 {
+		at, busy = min(at, e.leaving[0].leaveAt), true
+	}
+	if !busy {
+		return 0, false
+	}
+	return at, true
+}
 
 // Step ends the step in progress, if it is due, takes in what arrived up to
 // now, and begins the next step at now. Before Next's time it does nothing. The
 // outputs are those of the step that ended, in batch order, then aborts; the
 // slice is valid until the next call.
-func (e *Engine) Step(now time.Duration) []Output { return nil }
+func (e *Engine) Step(now time.Duration) []Output {
+	e.outputs = e.outputs[:0]
+	if e.busy && now < e.end {
+		return nil
+	}
+	e.clock = max(e.clock, now)
+	if e.busy {
+		e.finish(now)
+		e.busy = false
+		e.show()
+	}
+	left := e.leave(now)
+	e.arrive(now)
+	if work, ok := e.schedule(now); ok {
+		e.busy = true
+		e.end = now + e.cfg.Cost.step(work)
+	} else if left {
+		e.show()
+	}
+	return e.outputs
+}
 
 // Stats returns what was true when the last step ended. A step without work,
 // as after the cancel of all requests, counts as one.
-func (e *Engine) Stats() Stats { return Stats{} }
+func (e *Engine) Stats() Stats { return e.shown }
 
 // ResetPrefixCache forgets all cached blocks, as vLLM's /reset_prefix_cache. It
 // does nothing and returns false while a request holds blocks.
-func (e *Engine) ResetPrefixCache() bool { return false }
+func (e *Engine) ResetPrefixCache() bool { return e.pool.Reset() }
+
+// show publishes the snapshot that ends a step.
+func (e *Engine) show() {
+	e.stats.Running = len(e.running)
+	e.stats.Waiting = e.waiting.len()
+	e.stats.KVUsage = e.pool.Usage()
+	e.stats.Evictions = e.pool.Evictions()
+	e.shown = e.stats
+}
+
+// arrive lets the scheduler see what came up to now.
+func (e *Engine) arrive(now time.Duration) {
+	n := 0
+	for n < len(e.arriving) && e.arriving[n].times.Queued <= now {
+		e.enqueue(e.arriving[n])
+		n++
+	}
+	e.arriving = slices.Delete(e.arriving, 0, n)
+}
+
+func (e *Engine) enqueue(s *sequence) {
+	if e.cfg.PriorityScheduling {
+		e.waiting.insert(s, bySequence)
+		return
+	}
+	e.waiting.pushBack(s)
+}

@@ -1,0 +1,104 @@
+package simengine
+
+import (
+	"slices"
+	"time"
+)
+
+// finish ends the step in progress at now: what was to be computed is, who has
+// no token left to compute gets the next one, and who has its last leaves. A
+// request that was cancelled during the step gets none: its reader is gone.
+func (e *Engine) finish(now time.Duration) {
+	var prompt, generated int
+	kept := e.running[:0]
+	for _, s := range e.running {
+		scheduled := s.chunk > 0
+		s.computed += s.chunk
+		s.chunk = 0
+		if !scheduled || s.computed < s.known || s.cancelled(now) {
+			kept = append(kept, s)
+			continue
+		}
+		s.generated++
+		s.known++
+		generated++
+		if s.generated == 1 {
+			prompt += s.PromptTokens
+			s.times.First = now
+			e.stats.PromptTokensCached += uint64(s.cached)
+		}
+		o := s.output(now, 1)
+		s.last = now
+		if s.generated < s.limit {
+			kept = append(kept, s)
+		} else {
+			o.Finished, o.Reason = true, s.Finish
+			e.count(s.Finish)
+			e.drop(s)
+		}
+		e.outputs = append(e.outputs, o)
+	}
+	clear(e.running[len(kept):])
+	e.running = kept
+	e.stats.Steps++
+	e.stats.PromptTokens += uint64(prompt)
+	e.stats.GenerationTokens += uint64(generated)
+	e.stats.IterationTokens.observe(float64(prompt + generated))
+}
+
+func (e *Engine) count(reason string) {
+	if reason == ReasonLength {
+		e.stats.FinishedLength++
+		return
+	}
+	e.stats.FinishedStop++
+}
+
+// drop forgets a request that no list but leaving will know any more.
+func (e *Engine) drop(s *sequence) {
+	delete(e.byID, s.ID)
+	e.pool.Release(s.blocks)
+	s.blocks = s.blocks[:0]
+	s.gone = true
+	if s.leaveAt == never {
+		e.recycle(s)
+	}
+}
+
+func (e *Engine) recycle(s *sequence) {
+	if len(e.spare) < spareMax {
+		*s = sequence{blocks: s.blocks[:0]}
+		e.spare = append(e.spare, s)
+	}
+}
+
+// leave lets go of those cancelled up to now, in the order of their cancels,
+// and tells whether there were any.
+func (e *Engine) leave(now time.Duration) bool {
+	n := 0
+	for n < len(e.leaving) && e.leaving[n].leaveAt <= now {
+		n++
+	}
+	if n == 0 {
+		return false
+	}
+	for _, s := range e.leaving[:n] {
+		if s.gone {
+			continue // its last token came first
+		}
+		o := s.output(now, 0)
+		o.Finished, o.Reason = true, ReasonAbort
+		e.outputs = append(e.outputs, o)
+		e.stats.Aborted++
+		e.drop(s)
+	}
+	gone := func(s *sequence) bool { return s.gone }
+	e.running = slices.DeleteFunc(e.running, gone)
+	e.arriving = slices.DeleteFunc(e.arriving, gone)
+	e.waiting.drop(gone)
+	for _, s := range e.leaving[:n] {
+		e.recycle(s)
+	}
+	e.leaving = slices.Delete(e.leaving, 0, n)
+	return true
+}

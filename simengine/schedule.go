@@ -1,0 +1,181 @@
+package simengine
+
+import (
+	"slices"
+	"time"
+)
+
+// schedule composes the next step: it gives each sequence its chunk. It returns
+// what the step works on, and false if there is nothing to do.
+func (e *Engine) schedule(now time.Duration) (load, bool) {
+	for {
+		budget, preempted := e.advance(e.cfg.MaxNumBatchedTokens)
+		// Whoever would come in now would take the memory that was just won by
+		// throwing someone out.
+		if !preempted {
+			budget = e.admit(now, budget)
+		}
+		if budget < e.cfg.MaxNumBatchedTokens {
+			return e.load(), true
+		}
+		// By priority the first in the batch may throw itself out and leave the
+		// step empty; the batch is then smaller by one, so this ends.
+		if !preempted {
+			return load{}, false
+		}
+	}
+}
+
+// advance gives those that run their chunks, in order, and preempts where memory
+// runs out. It returns what is left of the budget.
+func (e *Engine) advance(budget int) (left int, preempted bool) {
+	for i := 0; i < len(e.running) && budget > 0; i++ {
+		s := e.running[i]
+		chunk := min(s.known-s.computed, budget)
+		for !e.reserve(s, s.computed+chunk) {
+			preempted = true
+			j := e.victim()
+			budget += e.running[j].chunk
+			self := e.running[j] == s
+			e.preempt(j)
+			if self {
+				return budget, true
+			}
+			if j < i {
+				i--
+			}
+		}
+		s.chunk = chunk
+		budget -= chunk
+	}
+	return budget, preempted
+}
+
+// admit takes in waiting requests in order until one doesn't fit: those behind
+// it wait, however small they are. It returns what is left of the budget.
+func (e *Engine) admit(now time.Duration, budget int) int {
+	for budget > 0 && e.waiting.len() > 0 && len(e.running) < e.cfg.MaxNumSeqs {
+		s := e.waiting.head()
+		if !e.enter(s, budget) {
+			break
+		}
+		e.waiting.pop()
+		e.running = append(e.running, s)
+		budget -= s.chunk
+		if !s.admitted {
+			s.admitted = true
+			s.times.Scheduled = now
+			e.lookedUp(s)
+		}
+	}
+	return budget
+}
+
+// lookedUp counts the first admission's hit. Those after a preemption find the
+// request's own blocks and would flatter the cache.
+func (e *Engine) lookedUp(s *sequence) {
+	if e.cfg.DisablePrefixCaching {
+		return
+	}
+	s.cached = s.computed
+	e.stats.PrefixQueries += uint64(s.known)
+	e.stats.PrefixHits += uint64(s.cached)
+}
+
+// enter gives s the blocks of its cached prefix and of its first chunk, if all
+// that it knows would fit at once. Not the first chunk alone: prompts that come
+// in piece by piece would throw each other out half-way.
+func (e *Engine) enter(s *sequence, budget int) bool {
+	size := e.cfg.BlockSize
+	// The last token is computed in any case, to have something to generate
+	// from, and with it its whole block.
+	most := s.full(s.known-1, size)
+	head, tail := s.Blocks, []uint64(nil)
+	if most <= len(head) {
+		head = head[:most]
+	} else {
+		tail = s.OutputBlocks[:most-len(head)]
+	}
+	hits, free := e.pool.Match(head)
+	if hits < len(head) {
+		head, tail = head[:hits], nil
+	}
+	more, moreFree := e.pool.Match(tail)
+	hits, free, tail = hits+more, free+moreFree, tail[:more]
+
+	if blocksFor(s.known, size)-hits+free > e.pool.Free() {
+		return false
+	}
+	s.blocks = e.pool.Hold(tail, e.pool.Hold(head, s.blocks))
+	s.registered = hits
+	s.computed = hits * size
+	s.chunk = min(s.known-s.computed, budget)
+	return e.reserve(s, s.computed+s.chunk)
+}
+
+// reserve gives s the blocks for its first n tokens, and makes those that will
+// be full known to the cache at once: who is scheduled after s shares them in
+// the same step.
+func (e *Engine) reserve(s *sequence, n int) bool {
+	if need := blocksFor(n, e.cfg.BlockSize) - len(s.blocks); need > 0 {
+		var ok bool
+		if s.blocks, ok = e.pool.Take(need, s.blocks); !ok {
+			return false
+		}
+	}
+	for full := s.full(n, e.cfg.BlockSize); s.registered < full; s.registered++ {
+		e.pool.Register(s.blocks[s.registered], s.hash(s.registered))
+	}
+	return true
+}
+
+func blocksFor(tokens, size int) int { return (tokens + size - 1) / size }
+
+// victim picks the running request to preempt: the last admitted, or the least
+// urgent.
+func (e *Engine) victim() int {
+	last := len(e.running) - 1
+	if !e.cfg.PriorityScheduling {
+		return last
+	}
+	for i, s := range e.running {
+		if bySequence(s, e.running[last]) > 0 {
+			last = i
+		}
+	}
+	return last
+}
+
+// preempt sends a running request back to the head of the queue. It keeps its
+// tokens and loses its blocks; with luck some of them still remember it when it
+// comes back.
+func (e *Engine) preempt(i int) {
+	s := e.running[i]
+	e.running = slices.Delete(e.running, i, i+1)
+	e.pool.Release(s.blocks)
+	s.blocks = s.blocks[:0]
+	s.registered, s.computed, s.chunk = 0, 0, 0
+	e.stats.Preemptions++
+	if e.cfg.PriorityScheduling {
+		e.waiting.insert(s, bySequence)
+		return
+	}
+	e.waiting.pushFront(s)
+}
+
+// load sums up the chunks of the batch.
+func (e *Engine) load() load {
+	var l load
+	for _, s := range e.running {
+		switch {
+		case s.chunk == 0:
+		case s.decodes():
+			l.decodeSeqs++
+			l.contextTokens += s.known
+		default:
+			l.prefillTokens += s.chunk
+			l.attention += float64(s.chunk) * (float64(s.computed) + float64(s.chunk)/2)
+		}
+	}
+	return l
+}
