@@ -1,0 +1,221 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
+)
+
+const (
+	defaultPreset = "llama3.1-8b-h100"
+	maxServers    = 1024
+	maxSpeed      = 1e6 // that of package live
+)
+
+// options are the flags.
+type options struct {
+	listen    string
+	count     int
+	model     string
+	served    []string
+	preset    string
+	speed     float64
+	profile   string
+	faults    string
+	seed      uint64
+	keepAlive time.Duration
+	noDetails bool
+
+	// What overrides the preset; only flags that were given do.
+	blockSize, kvTokens, maxSeqs, maxBatched, maxModelLen int
+	stepBase, overhead                                    time.Duration
+	prefill, decode, contextNS, attention                 float64
+	noCaching                                             bool
+}
+
+func newRoot() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:           "vllmsim",
+		Short:         "Serves simulated vLLM servers",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			engine, err := o.engine(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), &o, engine, cmd.OutOrStdout())
+		},
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (o *options) register(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9101", "address of the first server; the others have the next ports; port 0 gives each a free one")
+	f.IntVar(&o.count, "count", 3, fmt.Sprintf("servers, 1 to %d", maxServers))
+	f.StringVar(&o.model, "model", "", "name of the model; the preset's if empty")
+	f.StringSliceVar(&o.served, "adapter", nil, "further names, each with a prefix cache of its own; may be repeated")
+	f.StringVar(&o.preset, "preset", defaultPreset, "model and hardware: "+strings.Join(presetNames(), ", "))
+	f.Float64Var(&o.speed, "speed", 1, "seconds of the engine's time in one of the clock, more than 0 and at most 1e6")
+	f.StringVar(&o.profile, "profile", string(vllmmetrics.Main), "vLLM version whose metrics are shown: "+strings.Join(profileNames(), ", "))
+	f.StringVar(&o.faults, "faults", "", "file of what goes wrong, see the documentation")
+	f.Uint64Var(&o.seed, "seed", 1, "decides what replies say and how long they are")
+	f.DurationVar(&o.keepAlive, "keep-alive", vllmapi.DefaultKeepAlive, "idle connections are closed after it")
+	f.BoolVar(&o.noDetails, "no-prompt-tokens-details", false, "leave cached_tokens out of usage, as vLLM does by default")
+
+	f.IntVar(&o.blockSize, "block-size", 0, "tokens in a KV block")
+	f.IntVar(&o.kvTokens, "kv-tokens", 0, "tokens that a KV cache holds; rounded up to whole blocks")
+	f.IntVar(&o.maxSeqs, "max-num-seqs", 0, "sequences in a batch")
+	f.IntVar(&o.maxBatched, "max-num-batched-tokens", 0, "tokens of a step")
+	f.IntVar(&o.maxModelLen, "max-model-len", 0, "tokens of a prompt and its reply; at most the cache holds")
+	f.BoolVar(&o.noCaching, "no-enable-prefix-caching", false, "make every prompt a cold one")
+	f.DurationVar(&o.stepBase, "step-base", 0, "time of a step that does next to nothing")
+	f.DurationVar(&o.overhead, "request-overhead", 0, "time of a request before the engine sees it")
+	f.Float64Var(&o.prefill, "prefill-us-per-token", 0, "microseconds of a step for each prompt token")
+	f.Float64Var(&o.decode, "decode-us-per-seq", 0, "microseconds of a step for each decoding sequence")
+	f.Float64Var(&o.contextNS, "context-ns-per-token", 0, "nanoseconds of a step for each token that decoding sequences look back on")
+	f.Float64Var(&o.attention, "attention-ns", 0, "nanoseconds for each pair of a prompt token and one before it")
+}
+
+func presetNames() []string {
+	var names []string
+	for _, p := range simengine.Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func profileNames() []string {
+	var names []string
+	for _, p := range vllmmetrics.Profiles() {
+		names = append(names, string(p))
+	}
+	return names
+}
+
+// engine is the preset with what the flags change.
+func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
+	var none simengine.Config
+	preset, ok := simengine.PresetByName(o.preset)
+	if !ok {
+		return none, fmt.Errorf("checking --preset: unknown %q, want one of %s", o.preset, strings.Join(presetNames(), ", "))
+	}
+	if o.model == "" {
+		// Preset names are model, size, and what it runs on.
+		o.model = strings.Join(strings.SplitN(o.preset, "-", 3)[:2], "-")
+	}
+	if !slices.Contains(profileNames(), o.profile) {
+		return none, fmt.Errorf("checking --profile: unknown %q, want one of %s", o.profile, strings.Join(profileNames(), ", "))
+	}
+	if o.count < 1 || o.count > maxServers {
+		return none, fmt.Errorf("checking --count: %d, want 1 to %d", o.count, maxServers)
+	}
+	if !(o.speed > 0 && o.speed <= maxSpeed) {
+		return none, fmt.Errorf("checking --speed: %v, want more than 0 and at most %v", o.speed, maxSpeed)
+	}
+	if o.keepAlive <= 0 {
+		return none, fmt.Errorf("checking --keep-alive: %v, want more than 0", o.keepAlive)
+	}
+	c := preset.Config
+	for name, change := range map[string]func(){
+		"max-num-seqs":             func() { c.MaxNumSeqs = o.maxSeqs },
+		"max-num-batched-tokens":   func() { c.MaxNumBatchedTokens = o.maxBatched },
+		"no-enable-prefix-caching": func() { c.DisablePrefixCaching = o.noCaching },
+		"step-base":                func() { c.Cost.Base = o.stepBase },
+		"request-overhead":         func() { c.Cost.RequestOverhead = o.overhead },
+		"prefill-us-per-token":     func() { c.Cost.PrefillToken = o.prefill * 1e-6 },
+		"decode-us-per-seq":        func() { c.Cost.DecodeSeq = o.decode * 1e-6 },
+		"context-ns-per-token":     func() { c.Cost.ContextToken = o.contextNS * 1e-9 },
+		"attention-ns":             func() { c.Cost.AttentionTerm = o.attention * 1e-9 },
+	} {
+		if f.Changed(name) {
+			change()
+		}
+	}
+	if err := o.size(f, &c); err != nil {
+		return none, err
+	}
+	return c, c.Validate()
+}
+
+// size sets the pool and what depends on it: a context that wasn't asked for
+// is as long as the pool allows.
+func (o *options) size(f *pflag.FlagSet, c *simengine.Config) error {
+	tokens := c.KVTokens()
+	for _, flag := range []struct {
+		name  string
+		value int
+		to    *int
+	}{
+		{"block-size", o.blockSize, &c.BlockSize},
+		{"kv-tokens", o.kvTokens, &tokens},
+		{"max-model-len", o.maxModelLen, &c.MaxModelLen},
+	} {
+		if !f.Changed(flag.name) {
+			continue
+		}
+		if flag.value < 1 || flag.value > simengine.MaxTokens {
+			return fmt.Errorf("checking --%s: %d, want 1 to %d", flag.name, flag.value, simengine.MaxTokens)
+		}
+		*flag.to = flag.value
+	}
+	c.Blocks = c.BlocksFor(tokens)
+	if !f.Changed("max-model-len") {
+		c.MaxModelLen = min(c.MaxModelLen, c.KVTokens())
+	}
+	return nil
+}
+
+// addresses are those to listen on.
+func (o *options) addresses() ([]string, error) {
+	host, port, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return nil, fmt.Errorf("checking --listen: %w", err)
+	}
+	first, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("checking --listen: port %q: want 0 to 65535", port)
+	}
+	if first != 0 && int(first)+o.count-1 > 65535 {
+		return nil, errors.New("checking --count: ports end at 65535")
+	}
+	list := make([]string, o.count)
+	for i := range list {
+		n := int(first)
+		if n != 0 {
+			n += i
+		}
+		list[i] = net.JoinHostPort(host, strconv.Itoa(n))
+	}
+	return list, nil
+}
+
+// reachable is a URL of a listener's address: one that is open to all is
+// reached by the loopback.
+func reachable(address net.Addr) string {
+	a, err := netip.ParseAddrPort(address.String())
+	if err != nil {
+		return "http://" + address.String()
+	}
+	ip := a.Addr().Unmap()
+	if ip.IsUnspecified() {
+		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return "http://" + netip.AddrPortFrom(ip, a.Port()).String()
+}
