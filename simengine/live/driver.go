@@ -1,9 +1,21 @@
 // Package live runs one simengine.Engine by the wall clock.
+//
+// The engine's clock is a multiple of the wall clock. Steps take place at their
+// exact time on the engine's clock, never at the time at which a timer happened
+// to fire: a driver that was held up catches up, and what requests and metrics
+// see is what the same engine would do in a plain loop over virtual time. Only
+// the wall clock moments at which outputs are handed over vary.
+//
+// Run is the only goroutine; the other methods take the driver's lock for some
+// microseconds. If the machine can't keep up with Options.Speed, outputs come
+// late and the timeline stays right.
 package live
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
@@ -19,7 +31,8 @@ var (
 // Options of a Driver. The zero value runs at the speed of life.
 type Options struct {
 	// Speed is how many seconds of the engine's time pass in one of the wall
-	// clock: 1000 is a thousand times faster than life. Default 1; at most 1e6.
+	// clock: 1000 is a thousand times faster than life. Default 1; at most
+	// SpeedMax.
 	Speed float64
 
 	// Observe, if not nil, is told of the outputs of every step in the order in
@@ -29,64 +42,224 @@ type Options struct {
 }
 
 // Driver owns an Engine. Its methods may be called concurrently.
-type Driver struct{}
+type Driver struct {
+	observe func([]simengine.Output)
+	wake    chan struct{} // something for Run to see; holds one
+
+	mu      sync.Mutex // guards all below, and the engine
+	engine  *simengine.Engine
+	clock   clock
+	streams map[uint64]*Stream // of requests that run or wait
+	lastID  uint64
+	stopped bool
+}
 
 // New returns a driver whose clock stands at 0 until Run is called. The engine
 // belongs to it from now on.
-func New(e *simengine.Engine, o Options) *Driver { return &Driver{} }
+func New(e *simengine.Engine, o Options) *Driver {
+	return &Driver{
+		observe: o.Observe,
+		wake:    make(chan struct{}, 1),
+		engine:  e,
+		clock:   clock{speed: between(1/SpeedMax, o.Speed, SpeedMax), factor: 1},
+		streams: make(map[uint64]*Stream),
+	}
+}
 
 // Run steps the engine until ctx ends, and returns the cause. Streams that are
 // open then fail with ErrStopped. It may be called once.
-func (d *Driver) Run(ctx context.Context) error { return nil }
+func (d *Driver) Run(ctx context.Context) error {
+	d.change(func() { d.clock.started = true })
+	defer d.stop()
+	timer := time.NewTimer(waitMax)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		wait := d.catchUp()
+		if wait <= 0 {
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-d.wake:
+		case <-ctx.Done():
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// stepsAtOnce bounds the time for which the lock is held by a driver that has
+// much to catch up.
+const stepsAtOnce = 64
+
+// catchUp does the steps that are due and returns how long to wait for the next.
+func (d *Driver) catchUp() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wall := time.Now()
+	now := d.clock.now(wall)
+	for range stepsAtOnce {
+		at, busy := d.engine.Next()
+		if !busy {
+			return waitMax
+		}
+		if at > now {
+			return d.clock.until(wall, at)
+		}
+		d.deliver(d.engine.Step(at))
+	}
+	return 0
+}
+
+// deliver hands outputs over. The lock is held.
+func (d *Driver) deliver(outputs []simengine.Output) {
+	if len(outputs) == 0 {
+		return
+	}
+	if d.observe != nil {
+		d.observe(outputs)
+	}
+	for _, o := range outputs {
+		s := d.streams[o.ID]
+		if s == nil {
+			continue // its reader is gone
+		}
+		if o.Finished {
+			delete(d.streams, o.ID)
+			s.unhook()
+		}
+		s.push(o)
+	}
+}
+
+func (d *Driver) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopped = true
+	d.failAll(ErrStopped)
+}
+
+// failAll ends all streams. The lock is held.
+func (d *Driver) failAll(err error) {
+	for _, s := range d.streams {
+		s.unhook()
+		s.fail(err)
+	}
+	clear(d.streams)
+}
+
+func (d *Driver) signal() {
+	select {
+	case d.wake <- struct{}{}:
+	default: // Run is told already
+	}
+}
+
+// change sets something of the clock.
+func (d *Driver) change(set func()) {
+	d.mu.Lock()
+	d.clock.change(time.Now(), set)
+	d.mu.Unlock()
+	d.signal()
+}
+
+// ownIDs is where the ids begin that the driver gives.
+const ownIDs = 1 << 63
 
 // Generate submits r. If r.ID is 0 the driver gives it one that is unique; ids
 // of the caller's must stay below 1<<63. Errors are those of Engine.Submit and
 // ErrStopped. When ctx ends, or the stream is closed, the request is cancelled.
 func (d *Driver) Generate(ctx context.Context, r simengine.Request) (*Stream, error) {
-	return nil, nil
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if r.ID >= ownIDs {
+		return nil, fmt.Errorf("submitting request: %w: id of the driver's own", simengine.ErrBadRequest)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return nil, ErrStopped
+	}
+	if r.ID == 0 {
+		d.lastID++
+		r.ID = ownIDs + d.lastID
+	}
+	if err := d.engine.Submit(d.clock.now(time.Now()), r); err != nil {
+		return nil, err
+	}
+	s := &Stream{driver: d, id: r.ID, news: make(chan struct{}, 1)}
+	s.unhook = context.AfterFunc(ctx, func() { s.end(context.Cause(ctx)) })
+	d.streams[r.ID] = s
+	d.signal()
+	return s, nil
+}
+
+// cancel gives up the request of s, if it still runs.
+func (d *Driver) cancel(s *Stream) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.streams[s.id] != s {
+		return
+	}
+	delete(d.streams, s.id)
+	d.engine.Cancel(d.clock.now(time.Now()), s.id)
+	d.signal()
 }
 
 // Stats returns what the engine showed at the end of its last step.
-func (d *Driver) Stats() simengine.Stats { return simengine.Stats{} }
+func (d *Driver) Stats() simengine.Stats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.engine.Stats()
+}
 
 // Config returns the engine's configuration.
-func (d *Driver) Config() simengine.Config { return simengine.Config{} }
+func (d *Driver) Config() simengine.Config {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.engine.Config()
+}
 
 // Now returns the time on the engine's clock.
-func (d *Driver) Now() time.Duration { return 0 }
+func (d *Driver) Now() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.clock.now(time.Now())
+}
 
 // ResetPrefixCache is Engine.ResetPrefixCache.
-func (d *Driver) ResetPrefixCache() bool { return false }
+func (d *Driver) ResetPrefixCache() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.engine.ResetPrefixCache()
+}
 
 // Pause stops the engine's clock, and with it everything: requests are taken in
 // and wait. It is idempotent.
-func (d *Driver) Pause() {}
+func (d *Driver) Pause() { d.change(func() { d.clock.paused = true }) }
 
 // Resume lets the clock run on from where it stood. It is idempotent.
-func (d *Driver) Resume() {}
+func (d *Driver) Resume() { d.change(func() { d.clock.paused = false }) }
 
-// SlowBy makes the engine's clock run at Speed/factor from now on. A factor that
-// isn't above 0 is taken for 1.
-func (d *Driver) SlowBy(factor float64) {}
+// factorMax bounds SlowBy on both sides.
+const factorMax = 1e6
+
+// SlowBy makes the engine's clock run at Speed/factor from now on, whatever an
+// earlier call said. A factor that isn't above 0 is taken for 1.
+func (d *Driver) SlowBy(factor float64) {
+	d.change(func() { d.clock.factor = between(1/factorMax, factor, factorMax) })
+}
 
 // Restart replaces the engine by a fresh one of the same configuration: caches
 // and counters are empty, streams fail with ErrRestarted. The clock runs on.
-func (d *Driver) Restart() {}
-
-// Stream is the output of one request.
-type Stream struct{}
-
-// ID returns the request's id.
-func (s *Stream) ID() uint64 { return 0 }
-
-// Next waits for output. If several steps brought some since the last call they
-// come as one, with Tokens summed up and Times.At of the last. After the Output
-// that is Finished it returns io.EOF; otherwise the errors are those of ctx,
-// ErrStopped, ErrRestarted and ErrClosed. One goroutine at a time may call it.
-func (s *Stream) Next(ctx context.Context) (simengine.Output, error) {
-	return simengine.Output{}, nil
+func (d *Driver) Restart() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fresh, err := simengine.New(d.engine.Config())
+	if err != nil {
+		return // not with a configuration that an engine runs on
+	}
+	d.engine = fresh
+	d.failAll(ErrRestarted)
 }
-
-// Close cancels the request if it still runs. It is idempotent and may be
-// called concurrently with Next.
-func (s *Stream) Close() {}

@@ -1,0 +1,253 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
+)
+
+// small is an engine that is soon full, so that requests wait and are preempted.
+func small() simengine.Config {
+	return simengine.Config{
+		Blocks: 60, MaxNumSeqs: 8, MaxNumBatchedTokens: 256,
+		Cost: simengine.Cost{Base: 6300 * time.Microsecond, PrefillToken: 16e-6, DecodeSeq: 12.4e-6, ContextToken: 41.5e-9, AttentionTerm: 1.56e-9, RequestOverhead: 5 * time.Millisecond},
+	}
+}
+
+func newEngine(t *testing.T, c simengine.Config) *simengine.Engine {
+	t.Helper()
+	e, err := simengine.New(c)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	return e
+}
+
+// start runs a driver for the rest of the bubble.
+func start(t *testing.T, c simengine.Config, o Options) *Driver {
+	t.Helper()
+	d := New(newEngine(t, c), o)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := d.Run(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("Run = %v, want %v", err, context.Canceled)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	synctest.Wait()
+	return d
+}
+
+func generate(t *testing.T, d *Driver, ctx context.Context, r simengine.Request) *Stream {
+	t.Helper()
+	s, err := d.Generate(ctx, r)
+	if err != nil {
+		t.Fatalf("Generate: %v", err)
+	}
+	return s
+}
+
+// read returns all outputs of a stream and the error that ends it.
+func read(s *Stream) (outputs []simengine.Output, err error) {
+	for {
+		o, err := s.Next(context.Background())
+		if err != nil {
+			return outputs, err
+		}
+		outputs = append(outputs, o)
+	}
+}
+
+// arrival is a request and its time; cancelled, if not 0, is when its client
+// leaves.
+type arrival struct {
+	at, cancelled time.Duration
+	request       simengine.Request
+}
+
+func arrivals(seed uint64) []arrival {
+	random := rand.New(rand.NewPCG(seed, 4))
+	var list []arrival
+	var now time.Duration
+	for id := uint64(1); id <= 60; id++ {
+		now += time.Duration(random.ExpFloat64()*30e6) + 1
+		prompt := 1 + random.IntN(400)
+		blocks := make([]uint64, prompt/16)
+		text := random.Uint64N(3)
+		for i := range blocks {
+			blocks[i] = text<<32 | uint64(i+1)
+		}
+		a := arrival{at: now, request: simengine.Request{ID: id, PromptTokens: prompt, Blocks: blocks, OutputTokens: 1 + random.IntN(80)}}
+		if random.IntN(4) == 0 {
+			a.cancelled = now + 1 + time.Duration(random.Int64N(300e6))
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// virtual is the plain loop: what the engine does without any clock.
+func virtual(t *testing.T, c simengine.Config, list []arrival) ([]simengine.Output, simengine.Stats) {
+	t.Helper()
+	e := newEngine(t, c)
+	type event struct {
+		at time.Duration
+		do func()
+	}
+	var events []event
+	for _, a := range list {
+		events = append(events, event{a.at, func() {
+			if err := e.Submit(a.at, a.request); err != nil {
+				t.Errorf("Submit: %v", err)
+			}
+		}})
+		if a.cancelled > 0 {
+			events = append(events, event{a.cancelled, func() { e.Cancel(a.cancelled, a.request.ID) }})
+		}
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return int(a.at - b.at) })
+	var outputs []simengine.Output
+	for {
+		at, busy := e.Next()
+		switch {
+		case len(events) > 0 && (!busy || events[0].at <= at):
+			events[0].do()
+			events = events[1:]
+		case busy:
+			outputs = append(outputs, e.Step(at)...)
+		default:
+			return outputs, e.Stats()
+		}
+	}
+}
+
+// At the speed of life the driver does what the plain loop does, event for
+// event, to the nanosecond.
+func TestTimelineIsThatOfThePlainLoop(t *testing.T) {
+	for seed := range uint64(20) {
+		list := arrivals(seed)
+		want, wantStats := virtual(t, small(), list)
+		var got []simengine.Output
+		var stats simengine.Stats
+		synctest.Test(t, func(t *testing.T) {
+			d := start(t, small(), Options{Observe: func(o []simengine.Output) { got = append(got, o...) }})
+			for _, a := range list {
+				time.Sleep(a.at - d.Now())
+				ctx, cancel := context.WithCancel(t.Context())
+				if a.cancelled > 0 {
+					time.AfterFunc(a.cancelled-a.at, cancel)
+				}
+				s := generate(t, d, ctx, a.request)
+				go func() { read(s); cancel() }()
+			}
+			time.Sleep(time.Hour)
+			stats = d.Stats()
+		})
+		if !reflect.DeepEqual(got, want) || stats != wantStats {
+			for i := range min(len(got), len(want)) {
+				if got[i] != want[i] {
+					t.Fatalf("seed %d: output %d = %+v, want %+v", seed, i, got[i], want[i])
+				}
+			}
+			t.Fatalf("seed %d: %d outputs, %+v, want %d, %+v", seed, len(got), stats, len(want), wantStats)
+		}
+		if stats.Preemptions+stats.Aborted == 0 {
+			t.Errorf("seed %d: nothing was preempted or cancelled", seed)
+		}
+	}
+}
+
+// Fast, slowed down and paused on the way: seen from the engine's clock nothing
+// is different.
+func TestTimelineDoesNotDependOnTheClocksRate(t *testing.T) {
+	list := arrivals(1)
+	var got []simengine.Output
+	begun := make(map[uint64]time.Duration)
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, small(), Options{Speed: 1000, Observe: func(o []simengine.Output) { got = append(got, o...) }})
+		for i, a := range list {
+			switch i {
+			case 20:
+				d.SlowBy(7.3)
+			case 30:
+				d.Pause()
+				time.Sleep(time.Minute)
+				d.Resume()
+			case 40:
+				d.SlowBy(0)
+			}
+			time.Sleep((a.at - d.Now()) / 1000)
+			begun[a.request.ID] = d.Now()
+			s := generate(t, d, t.Context(), a.request)
+			go read(s)
+		}
+		time.Sleep(time.Hour)
+	})
+	for i := range list {
+		list[i].at, list[i].cancelled = begun[list[i].request.ID], 0
+	}
+	want, _ := virtual(t, small(), list)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%d outputs differ from the %d of the plain loop", len(got), len(want))
+	}
+}
+
+func TestPauseStopsTheStepsAndSlowByStretchesThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := simengine.Config{Cost: simengine.Cost{Base: 10 * time.Millisecond}}
+		d := start(t, c, Options{})
+		d.Pause()
+		d.Pause()
+		s := generate(t, d, t.Context(), simengine.Request{PromptTokens: 10, OutputTokens: 2})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := s.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Next on a paused engine: %v, want %v", err, context.DeadlineExceeded)
+		}
+		began := time.Now()
+		d.SlowBy(5)
+		d.Resume()
+		for range 2 {
+			if _, err := s.Next(t.Context()); err != nil {
+				t.Fatalf("Next: %v", err)
+			}
+		}
+		if got := time.Since(began); got != 100*time.Millisecond {
+			t.Errorf("two steps of 10ms, slowed by 5, took %v, want 100ms", got)
+		}
+		if got := d.Now(); got != 20*time.Millisecond {
+			t.Errorf("Now() = %v, want 20ms of work", got)
+		}
+	})
+}
+
+func TestRestartEmptiesTheEngineAndFailsStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, small(), Options{})
+		r := simengine.Request{PromptTokens: 64, Blocks: []uint64{1, 2, 3, 4}, OutputTokens: 50}
+		s := generate(t, d, t.Context(), r)
+		time.Sleep(100 * time.Millisecond)
+		d.Restart()
+		outputs, err := read(s)
+		if !errors.Is(err, ErrRestarted) || len(outputs) != 1 || !outputs[0].First {
+			t.Errorf("the stream gave %+v, %v, want what had come and %v", outputs, err, ErrRestarted)
+		}
+		if got := d.Stats(); got != (simengine.Stats{}) {
+			t.Errorf("Stats() = %+v, want nothing", got)
+		}
+		outputs, err = read(generate(t, d, t.Context(), r))
+		if last := outputs[len(outputs)-1]; err != io.EOF || last.CachedTokens != 0 || last.GeneratedTokens != 50 {
+			t.Errorf("after the restart: %+v, %v, want 50 tokens, none cached", last, err)
+		}
+	})
+}
