@@ -269,11 +269,20 @@ func canonical(raw json.RawMessage) string {
 			depth = append(depth, byte(v))
 			first = true
 		case string:
-			b.WriteString(strconv.Quote(v))
+			b.WriteString(quoteJSON(v))
 		case nil:
 			b.WriteString("null")
 		default: // bool, json.Number
 			fmt.Fprint(&b, v)
 		}
 	}
+}
+
+// quoteJSON keeps <, > and &, which json.Marshal would escape for HTML.
+func quoteJSON(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string into memory can't fail
+	return strings.TrimSuffix(b.String(), "\n")
 }
