@@ -28,13 +28,18 @@ type candidate struct {
 	work    float64 // S, prefill tokens
 	worth   float64 // S'
 	ahead   float64 // W
+	stalls  float64 // θ·decoding
 	rate    float64 // prefill tokens per second
 	memory  float64 // seconds
 	cost    float64 // seconds
+	first   float64 // expected time to the first token, seconds
 	last    bool    // only if there is no other
 	probe   bool
 	tried   bool
 }
+
+// maxPrompt bounds what one request can make us believe of its length, tokens.
+const maxPrompt = 1 << 24
 
 // weigh fills r.candidates, one for each target.
 func (r *Router) weigh(now time.Time, q *Request, targets []Target) {
@@ -52,24 +57,33 @@ func (r *Router) weigh(now time.Time, q *Request, targets []Target) {
 			}
 		}
 		u.seen = now
-		last, probe := u.suspect(now)
-		r.candidates = append(r.candidates, candidate{up: u, last: last, probe: probe && !last, tried: targets[i].Tried})
+		r.candidates = append(r.candidates, candidate{up: u, tried: targets[i].Tried})
 	}
+	r.weighAll(now, q)
+}
+
+// weighAll computes the terms of the candidates.
+func (r *Router) weighAll(now time.Time, q *Request) {
 	if n := len(r.upstreams); n > len(r.held) {
 		r.held = make([]int32, n+n/4)
 	}
 	r.index.Match(q.Chain, r.held[:len(r.upstreams)])
 	r.discount(q)
-	typical := r.typicalRate()
+	typical, block, unknown := r.typicalRate(), r.blockTokens(q.Model), r.guess(now)
+	prompt := min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt)
 	for i := range r.candidates {
-		r.weighOne(now, q, &r.candidates[i], typical)
+		c := &r.candidates[i]
+		c.prompt, c.rate = prompt, c.up.rate(now, typical)
+		r.weighOne(now, c, block, unknown)
 	}
 }
 
-func (r *Router) weighOne(now time.Time, q *Request, c *candidate, typical float64) {
+func (r *Router) weighOne(now time.Time, c *candidate, block float64, unknown others) {
 	u := c.up
-	block := r.blockTokens(q.Model)
-	c.prompt = r.tokens.of(q.Model)*float64(max(q.Bytes, 0)) + float64(max(q.ExtraTokens, 0))
+	u.drain(now, c.rate, r.flights)
+	u.watch(now, c.rate)
+	last, probe := u.suspect(now)
+	c.last, c.probe = last, probe && !last
 	if u.slot >= 0 {
 		c.blocks = r.held[u.slot]
 	}
@@ -78,18 +92,20 @@ func (r *Router) weighOne(now time.Time, q *Request, c *candidate, typical float
 	missed := max(c.prompt-c.matched, block)
 	c.work = requestWork + missed + attention*missed*(c.matched+missed/2)
 	c.worth = c.work * r.wanted(int(c.blocks), missed, block)
-	c.rate = u.rate(typical)
-	u.drain(now, c.rate, r.flights)
-	brought := u.brought(now)
-	c.ahead = u.queued - u.progress(now, c.rate, r.flights) + brought.waiting*r.answers.work
+	brought, known := u.brought(now)
+	if !known {
+		brought = unknown
+	}
+	c.ahead = r.ahead(now, u, c.rate, brought)
 	c.memory = r.memoryWait(now, u, c.prompt)
-	decoding := float64(u.decoding) + brought.running
-	c.cost = (c.ahead+c.worth*(1+stall*decoding))/c.rate + c.memory
+	c.stalls = stall * (float64(u.decoding) + brought.running)
+	c.cost = (c.ahead+c.worth*(1+c.stalls))/c.rate + c.memory
+	c.first = (c.ahead+c.work)/c.rate + c.memory
 }
 
-// backlog is the work ahead of a request sent now, prefill tokens.
-func (u *upstream) backlog(now time.Time, each float64) float64 {
-	return u.queued + u.brought(now).waiting*each
+// ahead is the work before a request sent now, prefill tokens.
+func (r *Router) ahead(now time.Time, u *upstream, rate float64, brought others) float64 {
+	return max(u.queued-u.progress(now, rate, r.flights), 0) + brought.waiting*r.answers.work
 }
 
 // memoryWait is the time until an upstream has room for the KV blocks of one
@@ -101,10 +117,10 @@ func (r *Router) memoryWait(now time.Time, u *upstream, prompt float64) float64 
 	}
 	capacity := u.load.CapacityTokens.Value
 	used := u.room
-	if u.fresh(now) && u.load.KVUsage.Known && !u.frozen(now) {
+	if u.load.KVUsage.Known && u.fresh(now) && !u.frozen(now) {
 		used = max(used, u.load.KVUsage.Value*capacity)
 	}
-	over := used + prompt + r.answers.tokens - capacity
+	over := used + u.roomAhead + prompt + r.answers.tokens - capacity
 	if over <= 0 || used <= 0 {
 		return 0
 	}

@@ -1,6 +1,9 @@
 package route
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // others is load that a scrape shows and this proxy didn't bring.
 type others struct {
@@ -14,12 +17,14 @@ const (
 	// staleMin.
 	staleAfter = 5
 	staleMin   = 3 * time.Second
-	staleMax   = time.Minute
-	// frozenAfter is how long a page that claims work, and never changes, is
-	// believed: an engine at work moves its counters at every step. A page
-	// without counters may truly stand still for longer.
+	staleMax   = 3 * time.Minute
+	// frozenAfter is for how long, and frozenPages on how many pages in a row,
+	// an engine is believed that claims work and never changes: one at work
+	// moves its counters at every step. A page without counters may truly
+	// stand still for longer.
 	frozenAfter         = 10 * time.Second
 	frozenAfterNoCounts = 30 * time.Second
+	frozenPages         = 3
 	// maxForeign bounds the requests that a page can make us believe in.
 	maxForeign = 100_000
 )
@@ -35,12 +40,19 @@ func (r *Router) Scraped(now time.Time, id string, l *Load) {
 				r.index.Clear(u.slot)
 			}
 		}
-		if d := now.Sub(u.scraped); d > 0 {
+		if d := now.Sub(u.scraped); d > 0 && u.interval > 0 {
 			u.interval = (3*u.interval + d) / 4
+		} else if d > 0 {
+			u.interval = d
 		}
 	}
+	if worked(&u.load, &page) {
+		u.alive(now)
+	}
 	if u.scraped.IsZero() || moved(&u.load, &page) {
-		u.movedAt = now
+		u.movedAt, u.still = now, 0
+	} else {
+		u.still++
 	}
 	u.load, u.scraped = page, now
 	u.foreign[1] = u.foreign[0]
@@ -86,12 +98,19 @@ func excess(n Num, own int) float64 {
 // restarted reports whether the engine behind a page is another than before:
 // it began later, or its counters went back.
 func restarted(before, after *Load) bool {
-	if before.StartTime.Known && after.StartTime.Known {
-		return after.StartTime.Value > before.StartTime.Value+1
+	if before.StartTime.Known && after.StartTime.Known && math.Abs(after.StartTime.Value-before.StartTime.Value) > 1 {
+		return true
 	}
 	back := func(b, a Num) bool { return b.Known && a.Known && a.Value < b.Value }
 	return back(before.PromptTokens, after.PromptTokens) || back(before.OutputTokens, after.OutputTokens) ||
 		back(before.PrefixQueries, after.PrefixQueries)
+}
+
+// worked reports whether the counters between two pages show that tokens were
+// computed.
+func worked(before, after *Load) bool {
+	more := func(b, a Num) bool { return b.Known && a.Known && a.Value > b.Value }
+	return more(before.PromptTokens, after.PromptTokens) || more(before.OutputTokens, after.OutputTokens)
 }
 
 func moved(before, after *Load) bool {
@@ -101,7 +120,7 @@ func moved(before, after *Load) bool {
 
 func (u *upstream) restart() {
 	u.foreign = [2]others{}
-	u.failures, u.probing = 0, false
+	u.failures, u.stalled, u.probed = 0, false, time.Time{}
 	u.factor, u.audit = 1, audit{}
 }
 
@@ -116,6 +135,9 @@ func (u *upstream) fresh(now time.Time) bool {
 
 // frozen reports whether the page claims work and doesn't move.
 func (u *upstream) frozen(now time.Time) bool {
+	if u.still < frozenPages || u.load.Waiting.Value+u.load.Running.Value == 0 {
+		return false
+	}
 	still := now.Sub(u.movedAt)
 	if u.load.PromptTokens.Known || u.load.OutputTokens.Known {
 		return still > frozenAfter
@@ -123,15 +145,58 @@ func (u *upstream) frozen(now time.Time) bool {
 	return still > frozenAfterNoCounts
 }
 
-// brought is the load of others that counts now. One scrape alone may catch
-// requests of ours in a state that they have left, so the lesser of two is
-// taken.
-func (u *upstream) brought(now time.Time) others {
+// brought is the load of others, and whether it is known. One scrape alone may
+// catch requests of ours in a state that they have left, so the lesser of two
+// is taken.
+func (u *upstream) brought(now time.Time) (others, bool) {
 	if !u.fresh(now) || u.frozen(now) {
-		return others{}
+		return others{}, false
 	}
 	return others{
 		waiting: min(u.foreign[0].waiting, u.foreign[1].waiting),
 		running: min(u.foreign[0].running, u.foreign[1].running),
+	}, true
+}
+
+// guess is what others bring to an upstream whose load is unknown: as much as
+// to the mean of those that are known. An upstream that can't be seen must not
+// look idle beside busy ones.
+func (r *Router) guess(now time.Time) others {
+	var sum others
+	known := 0.0
+	for i := range r.candidates {
+		if b, ok := r.candidates[i].up.brought(now); ok {
+			sum.waiting += b.waiting
+			sum.running += b.running
+			known++
+		}
 	}
+	if known == 0 {
+		return others{}
+	}
+	return others{waiting: sum.waiting / known, running: sum.running / known}
+}
+
+// State says how much is known of an upstream's own queue.
+type State string
+
+const (
+	StateUnknown  State = "unknown"  // no page was read, or one that tells nothing
+	StateFresh    State = "fresh"    // the last page counts
+	StateStale    State = "stale"    // the last page is too old to count
+	StateDoubtful State = "doubtful" // the page or the engine stands still with work to do
+)
+
+func (u *upstream) state(now time.Time) State {
+	switch {
+	case u.stalled:
+		return StateDoubtful
+	case u.scraped.IsZero() || u.load.Empty():
+		return StateUnknown
+	case !u.fresh(now):
+		return StateStale
+	case u.frozen(now):
+		return StateDoubtful
+	}
+	return StateFresh
 }

@@ -11,8 +11,8 @@ type speed struct {
 
 // priorSpeed is believed before the first tokens come: 10,000 tokens a second,
 // between a large model on four older GPUs and a small one on a newer (5,000 to
-// 50,000). It weighs as much as 20,000 tokens seen.
-var priorSpeed = speed{work: 20_000, took: 2}
+// 50,000). It weighs as much as 5,000 tokens seen.
+var priorSpeed = speed{work: 5000, took: 0.5}
 
 const (
 	// speedMemory is what a sample's weight falls to with each later one.
@@ -22,6 +22,12 @@ const (
 	// machines of one kind shall tie.
 	ownSpeedAfter = 16
 	ownSpeedBand  = 1.5
+	// ownSpeedFor is for how long without a first token an upstream is still
+	// thought to differ. One that seems slow may get no work that would show
+	// otherwise. From then on a few samples decide anew.
+	ownSpeedFor  = 5 * time.Minute
+	speedRetrial = 4
+	speedDoubt   = 0.05
 	speedMin      = 50
 	speedMax      = 1e7
 )
@@ -37,20 +43,25 @@ func (s *speed) rate() float64 { return min(max(s.work/s.took, speedMin), speedM
 // learnRate takes a first token as a sample: the request's work was done since
 // the first token before it, or since it was sent if the upstream was idle.
 func (u *upstream) learnRate(now time.Time, f *flight) {
+	if now.Sub(u.lastToken) > ownSpeedFor && u.speed.samples > 0 {
+		u.speed.work *= speedDoubt
+		u.speed.took *= speedDoubt
+		u.speed.samples = min(u.speed.samples, ownSpeedAfter-speedRetrial)
+	}
 	began := f.sent
 	if u.lastToken.After(began) {
 		began = u.lastToken
 	}
 	if took := now.Sub(began).Seconds(); took >= 0 && took < 600 {
-		u.speed.add(f.work, took)
+		u.speed.add(f.work+u.unseen, took)
 	}
-	u.lastToken = now
+	u.lastToken, u.unseen = now, 0
 }
 
 // rate is the upstream's own where it clearly differs from the typical one.
-func (u *upstream) rate(typical float64) float64 {
+func (u *upstream) rate(now time.Time, typical float64) float64 {
 	own := u.speed.rate()
-	if u.speed.samples < ownSpeedAfter || own < typical*ownSpeedBand && own > typical/ownSpeedBand {
+	if u.speed.samples < ownSpeedAfter || now.Sub(u.lastToken) > ownSpeedFor || own < typical*ownSpeedBand && own > typical/ownSpeedBand {
 		return typical
 	}
 	return own
@@ -110,6 +121,8 @@ func (t *tokenRates) add(model uint64, tokens, bytes float64) {
 		rate = &start
 		t.models[model] = rate
 	}
+	// What no tokenizer does can't be true, and must not be remembered.
+	tokens = min(max(tokens, bytes*tokenRateMin), bytes*tokenRateMax)
 	for _, rate := range []*tokenRate{rate, &t.all} {
 		if rate != nil {
 			rate.tokens = rate.tokens*tokenRateMemory + tokens
@@ -125,7 +138,10 @@ type answers struct {
 	work      float64 // S of a request, for requests of others
 }
 
-const answersMemory = 0.98
+const (
+	answersMemory = 0.98
+	maxResidence  = 3600 // seconds
+)
 
 // The priors are a chat turn's: some 200 tokens in some five seconds.
 func newAnswers() answers {
@@ -155,12 +171,12 @@ const (
 
 // learnAnswer takes in a completed request.
 func (r *Router) learnAnswer(now time.Time, f *flight, usage *Usage) {
-	r.answers.mean(&r.answers.residence, now.Sub(f.sent).Seconds())
+	r.answers.mean(&r.answers.residence, min(max(now.Sub(f.sent).Seconds(), 0), maxResidence))
 	r.answers.mean(&r.answers.work, f.work)
-	if usage == nil || usage.PromptTokens <= 0 {
+	if usage == nil || usage.PromptTokens <= 0 || usage.PromptTokens > maxPrompt {
 		return
 	}
-	r.answers.mean(&r.answers.tokens, float64(usage.CompletionTokens))
+	r.answers.mean(&r.answers.tokens, float64(min(max(usage.CompletionTokens, 0), maxPrompt)))
 	if f.text > 0 {
 		r.tokens.add(f.model, float64(usage.PromptTokens), f.text)
 	}
@@ -168,10 +184,11 @@ func (r *Router) learnAnswer(now time.Time, f *flight, usage *Usage) {
 		return
 	}
 	u := f.up
+	cached := float64(min(max(usage.CachedTokens, 0), usage.PromptTokens))
 	u.matchedTokens += f.matched
-	u.cachedTokens += float64(usage.CachedTokens)
+	u.cachedTokens += cached
 	u.promptTokens += float64(usage.PromptTokens)
-	r.audit(u, f.matched, float64(usage.CachedTokens), r.blockTokens(f.model))
+	r.audit(u, f.matched, cached, r.blockTokens(f.model))
 }
 
 // audit corrects the believed capacity: predicted hits that missed were

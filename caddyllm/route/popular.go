@@ -4,8 +4,10 @@ package route
 // that blocks share by hash: a collision makes a block look a little more
 // popular than it is.
 type popularity struct {
-	counts [1 << 14]uint16
+	counts []uint16
+	shift  uint
 	window [][]uint64 // the last requests' first blocks, a ring
+	size   int        // of a full window
 	next   int
 }
 
@@ -17,43 +19,69 @@ const (
 	// popularBlocks is how many leading blocks of a prompt can be popular:
 	// what many prompts share is at their beginning.
 	popularBlocks = 128
+	// countsPerRequest sizes the table, so that collisions alone make no block
+	// look as if one upstream couldn't carry it: 128 blocks of 25·N requests
+	// over 64 times as many places are 2 requests, a share of 0.08/N.
+	countsPerRequest = 64
 )
 
-func slotOf(hash uint64) uint64 { return hash >> 50 }
+func (p *popularity) place(hash uint64) *uint16 { return &p.counts[hash>>p.shift] }
 
 // note counts a request among n upstreams.
 func (p *popularity) note(chain []uint64, n int) {
-	size := min(windowPerUpstream*n, windowMax)
-	for len(p.window) > size { // upstreams went away
+	p.resize(min(windowPerUpstream*n, windowMax))
+	if p.next == len(p.window) {
+		p.window = append(p.window, nil)
+	}
+	p.add(p.window[p.next], -1)
+	chain = chain[:min(len(chain), popularBlocks)]
+	p.window[p.next] = append(p.window[p.next][:0], chain...)
+	p.add(chain, 1)
+	if p.next++; p.next == p.size {
+		p.next = 0
+	}
+}
+
+func (p *popularity) add(chain []uint64, by int) {
+	for _, h := range chain {
+		*p.place(h) += uint16(by)
+	}
+}
+
+// resize follows the number of upstreams. The table grows to the most there
+// were, and no further than windowMax needs: 512 KiB.
+func (p *popularity) resize(size int) {
+	if size == p.size {
+		return
+	}
+	p.size = size
+	for len(p.window) > size {
 		last := len(p.window) - 1
-		p.forget(p.window[last])
+		p.add(p.window[last], -1)
 		p.window = p.window[:last]
 	}
 	if p.next >= size {
 		p.next = 0
 	}
-	if p.next == len(p.window) {
-		p.window = append(p.window, nil)
+	bits := uint(10)
+	for 1<<bits < size*countsPerRequest {
+		bits++
 	}
-	p.forget(p.window[p.next])
-	chain = chain[:min(len(chain), popularBlocks)]
-	p.window[p.next] = append(p.window[p.next][:0], chain...)
-	for _, h := range chain {
-		p.counts[slotOf(h)]++
+	if 1<<bits <= len(p.counts) {
+		return
 	}
-	p.next++
-}
-
-func (p *popularity) forget(chain []uint64) {
-	for _, h := range chain {
-		p.counts[slotOf(h)]--
+	p.counts, p.shift = make([]uint16, 1<<bits), 64-bits
+	for _, chain := range p.window {
+		p.add(chain, 1)
 	}
 }
 
-// share is the part of recent requests that carry a block.
+// share is the part of recent requests that carry a block. A window that
+// isn't full yet counts as full: the first prompts are not popular for being
+// the only ones.
 func (p *popularity) share(hash uint64) float64 {
-	if len(p.window) == 0 {
+	if p.size == 0 {
 		return 0
 	}
-	return float64(p.counts[slotOf(hash)]) / float64(len(p.window))
+	return float64(*p.place(hash)) / float64(p.size)
 }

@@ -1,7 +1,6 @@
 package route
 
 import (
-	"sort"
 	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prefix"
@@ -24,6 +23,11 @@ const (
 	// forgetAfter is how long an upstream is remembered that is neither
 	// offered nor scraped.
 	forgetAfter = time.Hour
+
+	// keptChain bounds the memory for a chain that an unused place of the slab
+	// keeps, blocks.
+	keptChain    = 2048
+	maxSequences = 128
 )
 
 // Router holds what is known of the upstreams, and decides.
@@ -75,9 +79,10 @@ type flight struct {
 	up         *upstream
 	chain      []uint64 // own copy, its memory reused
 	work       float64  // S, prefill tokens
-	room       float64  // KV tokens that it will hold: prompt and expected answer
+	room       float64  // KV tokens that it takes: the prompt's that it doesn't share, and the answer's
 	prompt     float64  // tokens, estimate
 	matched    float64  // tokens, estimate
+	blocks     int32    // leading blocks of chain that were held
 	text       float64  // bytes of the prompt that tokens are estimated from
 	model      uint64
 	stream     bool
@@ -104,7 +109,7 @@ func (r *Router) Pick(now time.Time, q *Request, targets []Target) (Choice, bool
 		PromptTokens:  int(c.prompt),
 		MatchedTokens: int(c.matched),
 		MatchedBlocks: int(c.blocks),
-		FirstToken:    seconds(c.cost),
+		FirstToken:    seconds(c.first),
 	}, true
 }
 
@@ -123,7 +128,8 @@ func (r *Router) reserve(now time.Time, q *Request, c *candidate) Ticket {
 		up:         u,
 		chain:      append(f.chain[:0], q.Chain...),
 		work:       c.work,
-		room:       c.prompt + r.answers.tokens,
+		room:       c.prompt - c.matched + r.answer(q),
+		blocks:     c.blocks,
 		prompt:     c.prompt,
 		matched:    c.matched,
 		text:       textBytes(q),
@@ -133,13 +139,22 @@ func (r *Router) reserve(now time.Time, q *Request, c *candidate) Ticket {
 	}
 	r.popular.note(q.Chain, len(r.candidates))
 	if c.probe {
-		u.probing = true
+		u.probed = now
 	}
 	if u.slot >= 0 {
 		r.index.Put(u.slot, q.Chain)
 	}
 	u.enqueue(now, place, f)
 	return Ticket(uint64(f.generation)<<32 | uint64(place))
+}
+
+// answer is the expected length of a request's answers, tokens.
+func (r *Router) answer(q *Request) float64 {
+	each := r.answers.tokens
+	if q.MaxTokens > 0 {
+		each = min(each, float64(q.MaxTokens))
+	}
+	return each * float64(min(max(q.Sequences, 1), maxSequences))
 }
 
 // flight finds a ticket's reservation, nil if it was released.
@@ -163,12 +178,12 @@ func (r *Router) FirstByte(now time.Time, t Ticket) {
 		return
 	}
 	u := f.up
-	u.learnRate(now, f)
-	u.failures, u.probing = 0, false
+	u.well(now)
 	if u.slot >= 0 {
 		r.index.Put(u.slot, f.chain)
 	}
 	u.decode(now, place, r.flights)
+	u.learnRate(now, f)
 }
 
 // Done releases a reservation; it may be called again. usage is nil where the
@@ -182,21 +197,29 @@ func (r *Router) Done(now time.Time, t Ticket, end End, usage *Usage) {
 	u.leave(now, place, f)
 	switch end {
 	case Completed:
-		u.failures, u.probing = 0, false
-		if u.slot >= 0 {
-			r.index.Put(u.slot, f.chain)
-		}
+		u.well(now)
 		r.learnAnswer(now, f, usage)
 	case Failed:
 		u.fail(now)
-		// It never answered: nothing says that it computed any of the prompt.
-		if u.slot >= 0 && !f.decoding {
-			r.index.Drop(u.slot, f.chain[min(int(f.matched/r.blockTokens(f.model)), len(f.chain)):])
-		}
-	case Cancelled, Rejected:
-		u.probing = false
+	case Rejected:
+		// It refused one request, but it does answer.
+		u.failures, u.probed = 0, time.Time{}
+	case Cancelled:
+	}
+	switch {
+	case u.slot < 0:
+	case end == Completed || f.decoding:
+		// Whatever was claimed of the prompt before, it is cached now, and its
+		// blocks age from here.
+		r.index.Put(u.slot, f.chain)
+	default:
+		// Nothing says that it computed any of the prompt.
+		r.index.Drop(u.slot, f.chain[min(int(f.blocks), len(f.chain)):])
 	}
 	f.up = nil
+	if cap(f.chain) > keptChain {
+		f.chain = nil
+	}
 	r.unused = append(r.unused, place)
 }
 
@@ -236,7 +259,12 @@ func (r *Router) sweep(now time.Time) {
 	}
 	r.swept = now
 	for slot, u := range r.upstreams {
-		if u == nil || now.Sub(u.seen) < forgetAfter || u.inFlight() > 0 {
+		if u == nil {
+			continue
+		}
+		if now.Sub(u.seen) < forgetAfter || u.inFlight() > 0 {
+			// What a block is in tokens is learned.
+			r.index.SetCap(slot, r.capacityBlocks(u))
 			continue
 		}
 		r.index.Clear(slot)
@@ -244,54 +272,6 @@ func (r *Router) sweep(now time.Time) {
 		r.upstreams[slot] = nil
 		clear(r.hint)
 	}
-}
-
-// Upstream is what is known of one, for metrics and status.
-type Upstream struct {
-	ID       string
-	Prefill  int // own requests without a first token
-	Decode   int // own requests with one
-	Load     Load
-	LoadAge  time.Duration // of Load; meaningless unless Scraped
-	Scraped  bool          // a page was read since the upstream is known
-	Fresh    bool          // Load is new enough to count
-	Rate     float64       // prefill tokens per second, learned
-	Queued   float64       // predicted seconds until a request sent now is begun
-	Entries  int           // blocks believed to be in its prefix cache
-	Capacity int           // blocks that its prefix cache is believed to hold
-	Failures int           // in a row
-	Matched  float64       // prompt tokens predicted to be cached, of answers that told
-	Cached   float64       // prompt tokens that were, of the same answers
-	Prompts  float64       // all prompt tokens of the same answers
-}
-
-// Snapshot returns what is known of each upstream, by ID.
-func (r *Router) Snapshot(now time.Time) []Upstream {
-	all := make([]Upstream, 0, len(r.slots))
-	for _, u := range r.upstreams {
-		if u == nil {
-			continue
-		}
-		all = append(all, Upstream{
-			ID:       u.id,
-			Prefill:  len(u.queue),
-			Decode:   u.decoding,
-			Load:     u.load,
-			LoadAge:  now.Sub(u.scraped),
-			Scraped:  !u.scraped.IsZero(),
-			Fresh:    u.fresh(now),
-			Rate:     u.rate(r.typicalRate()),
-			Queued:   u.backlog(now, r.answers.work) / u.rate(r.typicalRate()),
-			Entries:  r.index.Held(u.slot),
-			Capacity: r.capacityBlocks(u),
-			Failures: u.failures,
-			Matched:  u.matchedTokens,
-			Cached:   u.cachedTokens,
-			Prompts:  u.promptTokens,
-		})
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
-	return all
 }
 
 func seconds(s float64) time.Duration {

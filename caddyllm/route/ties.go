@@ -26,30 +26,38 @@ func (r *Router) choose(q *Request) int {
 	first := &r.candidates[best]
 	limit, wanted := first.cost*(1+tieBand), rank(first)
 	var bestScore uint64
-	var bestBlocks int32 = -1
+	var bestBlocks int32
+	for i := range r.candidates {
+		if c := &r.candidates[i]; rank(c) == wanted && c.cost <= limit {
+			bestBlocks = max(bestBlocks, c.blocks)
+		}
+	}
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		if rank(c) != wanted || c.cost > limit {
-			continue
-		}
 		// Among equals, what is held counts: it saves the engine work that
 		// the next request would wait for.
-		if score := r.score(q, c.up); c.blocks > bestBlocks || c.blocks == bestBlocks && score > bestScore {
-			best, bestBlocks, bestScore = i, c.blocks, score
+		if rank(c) != wanted || c.cost > limit || c.blocks < bestBlocks {
+			continue
+		}
+		if score := r.score(q, c); score >= bestScore {
+			best, bestScore = i, score
 		}
 	}
 	return best
 }
 
-// score ranks an upstream among equals. By rendezvous hashing, each prompt has
-// its own order of upstreams, the same in every gateway, which hardly changes
-// when upstreams come or go. A prompt of less than a block goes anywhere.
-func (r *Router) score(q *Request, u *upstream) uint64 {
+// score ranks an upstream among equals, by rendezvous hashing of the first
+// block that it doesn't hold: each prompt has its own order of upstreams, the
+// same in every gateway, which hardly changes when upstreams come or go. The
+// blocks before are held by all that tie, and may be a system prompt, whose
+// users must not all follow one order. A prompt of less than a block goes
+// anywhere.
+func (r *Router) score(q *Request, c *candidate) uint64 {
 	if len(q.Chain) == 0 {
 		r.rng += 0x9e3779b97f4a7c15
 		return mix(r.rng)
 	}
-	return mix(q.Chain[0] ^ u.hash)
+	return mix(q.Chain[min(int(c.blocks), len(q.Chain)-1)] ^ c.up.hash)
 }
 
 // mix is the output function of SplitMix64 (Steele, Lea, Flood 2014).

@@ -15,9 +15,11 @@ type upstream struct {
 
 	queue     []uint32  // own requests without a first token, as sent
 	queued    float64   // their work
+	unseen    float64   // work since lastToken whose first token couldn't be seen
 	headSince time.Time // when the first of queue came to its turn
 	decoding  int       // own requests with a first token
-	room      float64   // KV tokens of all own requests
+	roomAhead float64   // KV tokens that the queue will take
+	room      float64   // KV tokens of own requests with a first token
 
 	speed     speed
 	lastToken time.Time // the last first token of a stream
@@ -25,9 +27,12 @@ type upstream struct {
 	failures  int // in a row
 	failedAt  time.Time
 	suspended time.Time // until then it is a last resort
-	probing   bool      // one request is on its way to see
+	stalled   bool      // has work, and nothing comes of it
+	probed    time.Time // when one request was last sent to see, zero if none since
+	life      time.Time // the last sign that it computes
 
 	load        Load
+	still       int // pages in a row that are like the one before
 	scraped     time.Time
 	interval    time.Duration // between scrapes, as observed
 	peakPrefill int           // own requests without first token, most since the last scrape
@@ -52,9 +57,12 @@ func (u *upstream) enqueue(now time.Time, place uint32, f *flight) {
 	if len(u.queue) == 0 {
 		u.headSince = now
 	}
+	if u.inFlight() == 0 && !u.stalled {
+		u.life = now // an idle engine has nothing to show
+	}
 	u.queue = append(u.queue, place)
 	u.queued += f.work
-	u.room += f.room
+	u.roomAhead += f.room
 	u.peakPrefill = max(u.peakPrefill, len(u.queue))
 	u.peakTotal = max(u.peakTotal, u.inFlight())
 }
@@ -67,10 +75,12 @@ func (u *upstream) decode(now time.Time, place uint32, flights []flight) {
 	for _, p := range u.queue {
 		f := &flights[p]
 		if p == place || !passed && !f.stream {
-			f.decoding = true
-			u.decoding++
-			u.queued -= f.work
-			passed = passed || p == place
+			u.begin(f)
+			if p == place {
+				passed = true
+			} else {
+				u.unseen += f.work
+			}
 			continue
 		}
 		kept = append(kept, p)
@@ -80,10 +90,19 @@ func (u *upstream) decode(now time.Time, place uint32, flights []flight) {
 	u.settle()
 }
 
+// begin counts a request as decoding; its caller takes it from the queue.
+func (u *upstream) begin(f *flight) {
+	f.decoding = true
+	u.decoding++
+	u.queued -= f.work
+	u.roomAhead -= f.room
+	u.room += f.room
+}
+
 // leave takes a request out of queue or batch.
 func (u *upstream) leave(now time.Time, place uint32, f *flight) {
-	u.room -= f.room
 	if f.decoding {
+		u.room -= f.room
 		u.decoding--
 		u.settle()
 		return
@@ -92,6 +111,7 @@ func (u *upstream) leave(now time.Time, place uint32, f *flight) {
 		if p == place {
 			u.queue = append(u.queue[:i], u.queue[i+1:]...)
 			u.queued -= f.work
+			u.roomAhead -= f.room
 			if i == 0 {
 				u.headSince = now
 			}
@@ -104,16 +124,19 @@ func (u *upstream) leave(now time.Time, place uint32, f *flight) {
 // settle ends the drift of sums of floats where they are known to be zero.
 func (u *upstream) settle() {
 	if len(u.queue) == 0 {
-		u.queued = 0
-		if u.decoding == 0 {
-			u.room = 0
-		}
+		u.queued, u.roomAhead = 0, 0
+	}
+	if u.decoding == 0 {
+		u.room = 0
 	}
 }
 
 // drain takes those at the queue's head as begun whose first token can't be
 // seen and whose work must be done by now.
 func (u *upstream) drain(now time.Time, rate float64, flights []flight) {
+	if u.headSince.After(now) {
+		u.headSince = now // the clock stepped back
+	}
 	for len(u.queue) > 0 {
 		f := &flights[u.queue[0]]
 		took := time.Duration(f.work / rate * float64(time.Second))
@@ -121,9 +144,8 @@ func (u *upstream) drain(now time.Time, rate float64, flights []flight) {
 			return
 		}
 		began := u.headSince.Add(took)
-		f.decoding = true
-		u.decoding++
-		u.queued -= f.work
+		u.begin(f)
+		u.unseen += f.work
 		u.queue = append(u.queue[:0], u.queue[1:]...)
 		u.headSince = began
 		u.settle()
@@ -141,38 +163,4 @@ func (u *upstream) progress(now time.Time, rate float64, flights []flight) float
 	}
 	elapsed := now.Sub(u.headSince).Seconds()
 	return min(max(elapsed*rate, 0), headDone*flights[u.queue[0]].work)
-}
-
-// How long an upstream that failed is a last resort: firstSuspension, doubled
-// with each further failure in a row, to maxSuspension. Failures of requests
-// that were under way together are one.
-const (
-	firstSuspension = 500 * time.Millisecond
-	maxSuspension   = time.Minute
-	oneFailure      = 100 * time.Millisecond
-)
-
-func (u *upstream) fail(now time.Time) {
-	u.probing = false
-	if u.failures > 0 && now.Sub(u.failedAt) < oneFailure && now.Sub(u.failedAt) >= 0 {
-		return
-	}
-	wait := firstSuspension
-	for range min(u.failures, 10) {
-		wait = min(2*wait, maxSuspension)
-	}
-	u.failures++
-	u.failedAt = now
-	u.suspended = now.Add(wait)
-}
-
-// suspect reports whether an upstream that failed shall be left alone now, and
-// if not, whether a request to it is a probe.
-func (u *upstream) suspect(now time.Time) (last, probe bool) {
-	if u.failures == 0 {
-		return false, false
-	}
-	// A clock that stepped back must not suspend for ever.
-	waiting := now.Before(u.suspended) && u.suspended.Sub(now) <= maxSuspension
-	return waiting || u.probing, true
 }

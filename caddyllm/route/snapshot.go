@@ -1,0 +1,118 @@
+package route
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Upstream is what is known of one, for metrics and status.
+type Upstream struct {
+	ID       string
+	Prefill  int // own requests without a first token
+	Decode   int // own requests with one
+	Load     Load
+	LoadAge  time.Duration // of Load; 0 unless Scraped
+	Scraped  bool          // a page was read since the upstream is known
+	Fresh    bool          // Load is new enough to count, and doesn't stand still
+	State    State         // of Load and of the engine, in a word
+	Rate     float64       // prefill tokens per second, learned
+	Queued   float64       // predicted seconds until a request sent now is begun
+	Entries  int           // blocks believed to be in its prefix cache
+	Capacity int           // blocks that its prefix cache is believed to hold
+	Failures int           // in a row
+	Matched  float64       // prompt tokens predicted to be cached, of answers that told
+	Cached   float64       // prompt tokens that were, of the same answers
+	Prompts  float64       // all prompt tokens of the same answers
+}
+
+// Snapshot returns what is known of each upstream, by ID.
+func (r *Router) Snapshot(now time.Time) []Upstream {
+	all := make([]Upstream, 0, len(r.slots))
+	typical := r.typicalRate()
+	for _, u := range r.upstreams {
+		if u == nil {
+			continue
+		}
+		rate := u.rate(now, typical)
+		u.drain(now, rate, r.flights)
+		u.watch(now, rate)
+		brought, _ := u.brought(now)
+		state := u.state(now)
+		view := Upstream{
+			ID:       u.id,
+			Prefill:  len(u.queue),
+			Decode:   u.decoding,
+			Load:     u.load,
+			Scraped:  !u.scraped.IsZero(),
+			Fresh:    state == StateFresh,
+			State:    state,
+			Rate:     rate,
+			Queued:   r.ahead(now, u, rate, brought) / rate,
+			Entries:  r.index.Held(u.slot),
+			Capacity: r.capacityBlocks(u),
+			Failures: u.failures,
+			Matched:  u.matchedTokens,
+			Cached:   u.cachedTokens,
+			Prompts:  u.promptTokens,
+		}
+		if view.Scraped {
+			view.LoadAge = max(now.Sub(u.scraped), 0)
+		}
+		all = append(all, view)
+	}
+	slices.SortFunc(all, func(a, b Upstream) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Terms are what one target would cost a request, in seconds where not said
+// otherwise: Cost = Queue + Prefill + Stall - Copy + Memory.
+type Terms struct {
+	ID            string
+	PromptTokens  int
+	MatchedTokens int     // of these, believed to be cached
+	MatchedBlocks int     // leading blocks of the chain
+	Queue         float64 // work before this request
+	Prefill       float64 // the request's own work
+	Stall         float64 // what it takes from the requests that decode there
+	Copy          float64 // what a copy of a popular prefix there is worth
+	Memory        float64 // until there is room for its KV blocks
+	Cost          float64
+	Tried         bool // tried before: last of all
+	Last          bool // suspect: only before those tried
+}
+
+// Explain returns the terms that Pick would compare now, in the targets'
+// order. It reserves nothing and teaches nothing.
+func (r *Router) Explain(now time.Time, q *Request, targets []Target) []Terms {
+	r.candidates = r.candidates[:0]
+	for _, t := range targets {
+		var u *upstream
+		if slot, ok := r.slots[t.ID]; ok {
+			u = r.upstreams[slot]
+		} else {
+			u = newUpstream(t.ID, -1, now)
+		}
+		r.candidates = append(r.candidates, candidate{up: u, tried: t.Tried})
+	}
+	r.weighAll(now, q)
+	all := make([]Terms, len(targets))
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		all[i] = Terms{
+			ID:            c.up.id,
+			PromptTokens:  int(c.prompt),
+			MatchedTokens: int(c.matched),
+			MatchedBlocks: int(c.blocks),
+			Queue:         c.ahead / c.rate,
+			Prefill:       c.work / c.rate,
+			Stall:         c.worth * c.stalls / c.rate,
+			Copy:          (c.work - c.worth) / c.rate,
+			Memory:        c.memory,
+			Cost:          c.cost,
+			Tried:         c.tried,
+			Last:          c.last,
+		}
+	}
+	return all
+}
