@@ -69,11 +69,11 @@ func (r *Router) weighAll(now time.Time, q *Request) {
 	}
 	r.index.Match(q.Chain, r.held[:len(r.upstreams)])
 	r.discount(q)
-	typical, block, unknown := r.typicalRate(), r.blockTokens(q.Model), r.guess(now)
+	rates, block, unknown := r.rates(now), r.blockTokens(q.Model), r.guess(now)
 	prompt := min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt)
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		c.prompt, c.rate = prompt, c.up.rate(now, typical)
+		c.prompt, c.rate = prompt, c.up.rate(now, rates)
 		r.weighOne(now, c, block, unknown)
 	}
 }

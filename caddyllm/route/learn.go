@@ -28,8 +28,8 @@ const (
 	ownSpeedFor  = 5 * time.Minute
 	speedRetrial = 4
 	speedDoubt   = 0.05
-	speedMin      = 50
-	speedMax      = 1e7
+	speedMin     = 50
+	speedMax     = 1e7
 )
 
 func (s *speed) add(work, took float64) {
@@ -58,28 +58,58 @@ func (u *upstream) learnRate(now time.Time, f *flight) {
 	u.lastToken, u.unseen = now, 0
 }
 
+// rates are those of all upstreams together, prefill tokens per second.
+type rates struct {
+	typical float64
+	best    float64 // of one upstream; typical where it isn't clearly better
+}
+
+// speedKnown reports whether an upstream's own speed can be judged.
+func (u *upstream) speedKnown(now time.Time) bool {
+	return u.speed.samples >= ownSpeedAfter && now.Sub(u.lastToken) <= ownSpeedFor
+}
+
 // rate is the upstream's own where it clearly differs from the typical one.
-func (u *upstream) rate(now time.Time, typical float64) float64 {
+// Until its own is known an upstream counts as one of the best: else it might
+// never get the requests that show how fast it is.
+func (u *upstream) rate(now time.Time, all rates) float64 {
+	if !u.speedKnown(now) {
+		return all.best
+	}
 	own := u.speed.rate()
-	if u.speed.samples < ownSpeedAfter || now.Sub(u.lastToken) > ownSpeedFor || own < typical*ownSpeedBand && own > typical/ownSpeedBand {
-		return typical
+	if own < all.typical*ownSpeedBand && own > all.typical/ownSpeedBand {
+		return all.typical
 	}
 	return own
 }
 
-// typicalRate is that of all upstreams together.
-func (r *Router) typicalRate() float64 {
-	sum := speed{}
+// rates looks at the upstreams whose speed is known; if there are none, at all.
+func (r *Router) rates(now time.Time) rates {
+	var known, any speed
+	best := 0.0
 	for _, u := range r.upstreams {
-		if u != nil {
-			sum.work += u.speed.work
-			sum.took += u.speed.took
+		if u == nil {
+			continue
+		}
+		any.work += u.speed.work
+		any.took += u.speed.took
+		if u.speedKnown(now) {
+			known.work += u.speed.work
+			known.took += u.speed.took
+			best = max(best, u.speed.rate())
 		}
 	}
-	if sum.took <= 0 {
-		return priorSpeed.rate()
+	if best == 0 {
+		if any.took <= 0 {
+			any = priorSpeed
+		}
+		return rates{any.rate(), any.rate()}
 	}
-	return sum.rate()
+	all := rates{known.rate(), best}
+	if best < all.typical*ownSpeedBand {
+		all.best = all.typical
+	}
+	return all
 }
 
 // tokenRates are tokens per byte of prompt text, by model.

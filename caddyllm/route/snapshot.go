@@ -29,12 +29,12 @@ type Upstream struct {
 // Snapshot returns what is known of each upstream, by ID.
 func (r *Router) Snapshot(now time.Time) []Upstream {
 	all := make([]Upstream, 0, len(r.slots))
-	typical := r.typicalRate()
+	rates := r.rates(now)
 	for _, u := range r.upstreams {
 		if u == nil {
 			continue
 		}
-		rate := u.rate(now, typical)
+		rate := u.rate(now, rates)
 		u.drain(now, rate, r.flights)
 		u.watch(now, rate)
 		brought, _ := u.brought(now)

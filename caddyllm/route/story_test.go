@@ -1,0 +1,434 @@
+package route
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// desk is a Router with upstreams, on a clock of its own.
+type desk struct {
+	t       *testing.T
+	r       *Router
+	now     time.Time
+	targets []Target
+}
+
+func newDesk(t *testing.T, n int) *desk {
+	t.Helper()
+	d := &desk{t: t, r: New(Options{Seed: 1}), now: time.Unix(1_000_000, 0)}
+	for i := range n {
+		d.targets = append(d.targets, Target{ID: fmt.Sprintf("U%d:8000", i+1)})
+	}
+	return d
+}
+
+// prompt is a streamed request whose chain goes through stretches, each given
+// by a seed and a number of blocks.
+func prompt(stretches ...any) *Request {
+	q := &Request{Stream: true}
+	h := uint64(1)
+	for i := 0; i < len(stretches); i += 2 {
+		for b := range stretches[i+1].(int) {
+			for _, c := range fmt.Sprint(stretches[i], b) {
+				h = mix(h ^ uint64(c))
+			}
+			q.Chain = append(q.Chain, h)
+		}
+	}
+	q.Bytes = len(q.Chain) * defaultBlockBytes
+	return q
+}
+
+func (d *desk) pick(q *Request) Choice {
+	d.t.Helper()
+	c, ok := d.r.Pick(d.now, q, d.targets)
+	if !ok {
+		d.t.Fatal("Pick found nothing among targets")
+	}
+	return c
+}
+
+// serve sends a request and has it answered, at 10,000 tokens a second.
+func (d *desk) serve(q *Request) Choice {
+	d.t.Helper()
+	c := d.pick(q)
+	d.now = d.now.Add(time.Duration(float64(requestWork+c.PromptTokens-c.MatchedTokens) / 1e4 * float64(time.Second)))
+	d.r.FirstByte(d.now, c.Ticket)
+	d.now = d.now.Add(100 * time.Millisecond)
+	d.r.Done(d.now, c.Ticket, Completed, nil)
+	return c
+}
+
+func (d *desk) scrape(i int, waiting, running float64) {
+	d.r.Scraped(d.now, d.targets[i].ID, &Load{Waiting: Known(waiting), Running: Known(running)})
+}
+
+func (d *desk) idle() {
+	d.t.Helper()
+	for _, u := range d.r.Snapshot(d.now) {
+		if u.Prefill != 0 || u.Decode != 0 {
+			d.t.Errorf("%s has %d in prefill and %d in decode, want none", u.ID, u.Prefill, u.Decode)
+		}
+	}
+	for _, u := range d.r.upstreams {
+		if u != nil && (u.queued != 0 || u.room != 0) {
+			d.t.Errorf("%s has %v of work and %v of room reserved, want none", u.id, u.queued, u.room)
+		}
+	}
+}
+
+// A conversation goes where its last turn went.
+func TestTurnsFollowTheirPrefix(t *testing.T) {
+	d := newDesk(t, 8)
+	for c := range 20 {
+		home := d.serve(prompt(c, 10))
+		if home.Reason != ReasonCold {
+			t.Errorf("conversation %d begins with reason %s, want cold", c, home.Reason)
+		}
+		for turn := 1; turn < 6; turn++ {
+			got := d.serve(prompt(c, 10+4*turn))
+			if got.Index != home.Index || got.Reason != ReasonPrefix || got.MatchedBlocks != 6+4*turn {
+				t.Errorf("conversation %d, turn %d: on %d for %s with %d blocks, want %d for prefix with %d",
+					c, turn, got.Index, got.Reason, got.MatchedBlocks, home.Index, 6+4*turn)
+			}
+		}
+	}
+	d.idle()
+}
+
+func TestFC31OnlyATruePrefixCounts(t *testing.T) {
+	d := newDesk(t, 2)
+	onX := d.serve(prompt("x", 7))
+	busy := d.pick(prompt("x", 7, "long", 200))
+	onY := d.pick(prompt("y", 7))
+	if onY.Index == busy.Index {
+		t.Fatal("Y goes to the upstream that is busy with a long prompt")
+	}
+	for _, c := range []Choice{busy, onY} {
+		d.r.Done(d.now, c.Ticket, Completed, nil)
+	}
+	for i := range 20 {
+		if got := d.serve(prompt("y", 7, "x", 7, i, 1)); got.Index != onY.Index {
+			t.Errorf("Y+X %d goes to %d, want %d", i, got.Index, onY.Index)
+		}
+		if got := d.serve(prompt("x", 7, i, 1)); got.Index != onX.Index {
+			t.Errorf("X %d goes to %d, want %d", i, got.Index, onX.Index)
+		}
+	}
+	if got := d.serve(prompt("z", 1, "x", 7)); got.MatchedBlocks != 0 {
+		t.Errorf("X behind another beginning matches %d blocks, want 0", got.MatchedBlocks)
+	}
+}
+
+// FC-33: a system prompt that all share doesn't gather all on one upstream.
+func TestFC33EveryoneSharesOneSystemPrompt(t *testing.T) {
+	d := newDesk(t, 4)
+	counts := make([]int, 4)
+	type running struct {
+		c   Choice
+		end time.Time
+	}
+	var open []running
+	for i := range 400 {
+		c := d.pick(prompt("system", 16, i, 12))
+		counts[c.Index]++
+		d.r.FirstByte(d.now.Add(50*time.Millisecond), c.Ticket)
+		open = append(open, running{c, d.now.Add(2 * time.Second)})
+		d.now = d.now.Add(60 * time.Millisecond)
+		for len(open) > 0 && !open[0].end.After(d.now) {
+			d.r.Done(d.now, open[0].c.Ticket, Completed, nil)
+			open = open[1:]
+		}
+	}
+	if least, most := slices.Min(counts), slices.Max(counts); least < 60 || most > 160 {
+		t.Errorf("400 prompts with one beginning go %v, want 60 to 160 each", counts)
+	}
+}
+
+func TestFC35ColdRequestsOnAnIdlePool(t *testing.T) {
+	for name, cold := range map[string]func(i int) *Request{
+		"prompts of several blocks": func(i int) *Request { return prompt(i, 3) },
+		"prompts under a block":     func(int) *Request { return &Request{Bytes: 100, Stream: true} },
+	} {
+		d := newDesk(t, 4)
+		counts := make([]int, 4)
+		for i := range 400 {
+			counts[d.serve(cold(i)).Index]++
+		}
+		if slices.Min(counts) < 57 || slices.Max(counts) > 143 {
+			t.Errorf("%s: 400 go %v, want 57 to 143 each", name, counts)
+		}
+	}
+}
+
+func TestFC37BurstBetweenTwoScrapes(t *testing.T) {
+	d := newDesk(t, 4)
+	for i := range 4 {
+		d.scrape(i, 0, 0)
+	}
+	counts := make([]int, 4)
+	var open []Choice
+	for i := range 40 {
+		c := d.pick(prompt(i, 20))
+		counts[c.Index]++
+		open = append(open, c)
+		d.now = d.now.Add(500 * time.Microsecond)
+	}
+	if slices.Min(counts) < 6 || slices.Max(counts) > 14 {
+		t.Errorf("a cold burst goes %v, want 6 to 14 each", counts)
+	}
+	for _, c := range open {
+		d.r.Done(d.now, c.Ticket, Completed, nil)
+	}
+	d.idle()
+
+	home := d.serve(prompt("warm", 40))
+	counts = make([]int, 4)
+	for i := range 40 {
+		counts[d.pick(prompt("warm", 40, i, 2)).Index]++
+	}
+	if counts[home.Index] == 40 || counts[home.Index] != slices.Max(counts) {
+		t.Errorf("a warm burst goes %v with the prefix on %d, want most there and not all", counts, home.Index)
+	}
+}
+
+// FC-39: a page that claims work for ever, and never moves, is not believed.
+func TestFC39GaugeFrozenAtAHighValue(t *testing.T) {
+	d := newDesk(t, 2)
+	page := &Load{Waiting: Known(50), Running: Known(8), PromptTokens: Known(1e6), OutputTokens: Known(1e5)}
+	counts := make([]int, 2)
+	for i := range 600 {
+		if i%5 == 0 {
+			d.r.Scraped(d.now, d.targets[0].ID, page)
+			d.scrape(1, 0, 0)
+		}
+		c := d.serve(prompt(i, 2))
+		if i >= 300 {
+			counts[c.Index]++
+		}
+	}
+	if counts[0] < 50 {
+		t.Errorf("of the last 300 prompts the frozen upstream got %d: it is lost for good", counts[0])
+	}
+}
+
+// FC-59: an upstream of unknown load is judged by what this proxy has there.
+func TestFC59UnknownLoadIsNotIdle(t *testing.T) {
+	d := newDesk(t, 3)
+	counts := make([]int, 3)
+	for i := range 90 {
+		d.r.Scraped(d.now, d.targets[0].ID, &Load{}) // a page of something else
+		d.scrape(1, 0, 0)
+		d.scrape(2, 0, 0)
+		counts[d.pick(prompt(i, 8)).Index]++
+	}
+	if slices.Min(counts) < 20 || slices.Max(counts) > 40 {
+		t.Errorf("90 open requests go %v, want about 30 each", counts)
+	}
+	if d.r.Snapshot(d.now)[0].Fresh {
+		t.Error("a page without an engine's names counts as fresh")
+	}
+	// And the queue of others is seen where a page tells of it.
+	d = newDesk(t, 2)
+	for range 2 {
+		d.scrape(0, 10, 4)
+		d.scrape(1, 0, 0)
+	}
+	for i := range 10 {
+		if got := d.serve(prompt(i, 4)); got.Index != 1 {
+			t.Errorf("prompt %d goes to the upstream with 10 waiting", i)
+		}
+	}
+}
+
+// FC-77: an upstream that this request was sent to comes last, and one that
+// failed is left alone for a while, then probed.
+func TestFC77FailedUpstreams(t *testing.T) {
+	d := newDesk(t, 2)
+	home := d.serve(prompt("c", 10))
+	c := d.pick(prompt("c", 12))
+	d.targets[home.Index].Tried = true
+	d.r.Done(d.now, c.Ticket, Failed, nil)
+	retry := d.pick(prompt("c", 12))
+	if retry.Index == home.Index || retry.Reason != ReasonRetry {
+		t.Fatalf("the retry goes to %d for %s", retry.Index, retry.Reason)
+	}
+	d.r.Done(d.now, retry.Ticket, Completed, nil)
+	d.targets[home.Index].Tried = false
+
+	d.now = d.now.Add(100 * time.Millisecond)
+	if got := d.serve(prompt("d", 1)); got.Index == home.Index {
+		t.Error("a fresh failure attracts the next prompt")
+	}
+	// Once the suspension is over, a single request probes.
+	d.now = d.now.Add(time.Second)
+	var probes []Choice
+	for i := range 40 {
+		if c := d.pick(prompt(i, 4)); c.Index == home.Index {
+			probes = append(probes, c)
+		}
+	}
+	if len(probes) != 1 || probes[0].Reason != ReasonProbe {
+		t.Fatalf("%d requests went to the doubtful upstream, want one probe", len(probes))
+	}
+	d.r.FirstByte(d.now, probes[0].Ticket)
+	d.r.Done(d.now, probes[0].Ticket, Completed, nil)
+	if got := d.r.Snapshot(d.now)[home.Index]; got.Failures != 0 {
+		t.Errorf("after a good answer %d failures are remembered", got.Failures)
+	}
+	// Where all were tried, one is chosen still.
+	for i := range d.targets {
+		d.targets[i].Tried = true
+	}
+	d.pick(prompt("e", 1))
+}
+
+// An engine that restarted has an empty cache.
+func TestRestartForgetsTheCache(t *testing.T) {
+	for name, pages := range map[string][2]*Load{
+		"start time":         {{Running: Known(0), StartTime: Known(1000)}, {Running: Known(0), StartTime: Known(2000)}},
+		"counters went back": {{Running: Known(0), PromptTokens: Known(5000)}, {Running: Known(0), PromptTokens: Known(0)}},
+	} {
+		d := newDesk(t, 1)
+		d.r.Scraped(d.now, d.targets[0].ID, pages[0])
+		d.serve(prompt("a", 10))
+		if got := d.r.Snapshot(d.now)[0].Entries; got != 10 {
+			t.Fatalf("%d blocks are held, want 10", got)
+		}
+		d.r.Scraped(d.now, d.targets[0].ID, pages[1])
+		if got := d.r.Snapshot(d.now)[0].Entries; got != 0 {
+			t.Errorf("%s: %d blocks are held after a restart", name, got)
+		}
+	}
+}
+
+// The cache model is an LRU of the capacity that the page tells.
+func TestCapacityFromThePage(t *testing.T) {
+	d := newDesk(t, 1)
+	d.r.Scraped(d.now, d.targets[0].ID, &Load{Running: Known(0), CapacityTokens: Known(6400)}) // 100 blocks of 64 tokens
+	for i := range 30 {
+		d.serve(prompt(i, 10))
+	}
+	u := d.r.Snapshot(d.now)[0]
+	if u.Entries != u.Capacity || u.Capacity != 100 {
+		t.Errorf("%d blocks of %d are held, want 100 of 100", u.Entries, u.Capacity)
+	}
+	if got := d.serve(prompt(29, 10)); got.MatchedBlocks != 10 {
+		t.Errorf("the last prompt matches %d blocks, want 10", got.MatchedBlocks)
+	}
+	if got := d.serve(prompt(3, 10)); got.MatchedBlocks != 0 {
+		t.Errorf("an evicted prompt matches %d blocks, want 0", got.MatchedBlocks)
+	}
+}
+
+// Tokens per byte and the truth about the cache come from answers.
+func TestAnswersTeach(t *testing.T) {
+	d := newDesk(t, 1)
+	for i := range 300 {
+		c := d.pick(prompt(i, 10))
+		d.r.Done(d.now, c.Ticket, Completed, &Usage{PromptTokens: 1280, CompletionTokens: 10, CachedKnown: true})
+	}
+	if got := d.pick(prompt("x", 10)).PromptTokens; got < 1150 || got > 1280 {
+		t.Errorf("a prompt of 2,560 bytes is %d tokens after 300 of 1,280, want about that", got)
+	}
+	// Hits that were promised and missed shrink the believed capacity.
+	d = newDesk(t, 1)
+	d.r.Scraped(d.now, d.targets[0].ID, &Load{Running: Known(0), CapacityTokens: Known(64_000)})
+	before := d.r.Snapshot(d.now)[0].Capacity
+	for range 3 * auditRequests {
+		c := d.pick(prompt("same", 10))
+		d.r.Done(d.now, c.Ticket, Completed, &Usage{PromptTokens: 640, CachedKnown: true})
+	}
+	if got := d.r.Snapshot(d.now)[0].Capacity; got >= before || got < before/3 {
+		t.Errorf("capacity went from %d to %d blocks though nothing was ever cached", before, got)
+	}
+}
+
+// An upstream that is clearly slower gets less.
+func TestUnequalMachines(t *testing.T) {
+	d := newDesk(t, 2)
+	for i := range 120 {
+		c := d.pick(prompt(i, 8))
+		took := 100 * time.Millisecond
+		if c.Index == 0 {
+			took *= 4
+		}
+		d.now = d.now.Add(took)
+		d.r.FirstByte(d.now, c.Ticket)
+		d.r.Done(d.now, c.Ticket, Completed, nil)
+	}
+	counts := make([]int, 2)
+	for i := range 60 {
+		counts[d.pick(prompt("open", 1, i, 8)).Index]++
+	}
+	if counts[0]*2 > counts[1] {
+		t.Errorf("of 60 open prompts the upstream of a quarter of the speed got %d, the other %d", counts[0], counts[1])
+	}
+}
+
+// Requests whose first token can't be seen leave the modelled queue when their
+// work must be done.
+func TestUnstreamedRequestsDrain(t *testing.T) {
+	d := newDesk(t, 1)
+	q := prompt("a", 40)
+	q.Stream = false
+	c := d.pick(q)
+	d.r.FirstByte(d.now, c.Ticket) // the whole answer, not the first token
+	if u := d.r.Snapshot(d.now)[0]; u.Prefill != 1 {
+		t.Fatalf("%d in prefill, want 1", u.Prefill)
+	}
+	d.now = d.now.Add(10 * time.Second)
+	next := d.pick(prompt("b", 1))
+	if u := d.r.Snapshot(d.now)[0]; u.Decode != 1 || u.Prefill != 1 {
+		t.Errorf("after 10 s %d in prefill and %d in decode, want the new one and the old one", u.Prefill, u.Decode)
+	}
+	d.r.Done(d.now, next.Ticket, Completed, nil)
+	d.r.Done(d.now, c.Ticket, Completed, nil)
+	d.idle()
+}
+
+func TestReleasesAreIdempotent(t *testing.T) {
+	d := newDesk(t, 2)
+	first := d.pick(prompt("a", 3))
+	d.r.Done(d.now, first.Ticket, Completed, nil)
+	second := d.pick(prompt("b", 3)) // takes the place of the first
+	for range 3 {
+		d.r.Done(d.now, first.Ticket, Failed, nil)
+		d.r.FirstByte(d.now, first.Ticket)
+		d.r.Done(d.now, 0, Failed, nil)
+		d.r.Done(d.now, 1<<40, Failed, nil)
+	}
+	inFlight := 0
+	for _, u := range d.r.Snapshot(d.now) {
+		inFlight += u.Prefill + u.Decode
+		if u.Failures != 0 {
+			t.Errorf("%s: a stale ticket counted a failure", u.ID)
+		}
+	}
+	if inFlight != 1 {
+		t.Errorf("%d in flight, want the second request", inFlight)
+	}
+	d.r.Done(d.now, second.Ticket, Cancelled, nil)
+	d.idle()
+}
+
+func TestUpstreamsAreForgotten(t *testing.T) {
+	d := newDesk(t, 3)
+	for i := range 20 {
+		d.serve(prompt(i, 4))
+	}
+	d.targets = d.targets[:1]
+	d.now = d.now.Add(2 * forgetAfter)
+	d.serve(prompt("later", 4))
+	if got := d.r.Snapshot(d.now); len(got) != 1 || got[0].ID != "U1:8000" {
+		t.Errorf("%d upstreams are known, want U1", len(got))
+	}
+	// A name that comes back begins anew, in a place that was freed.
+	d.targets = append(d.targets, Target{ID: "U3:8000"})
+	for i := range 20 {
+		d.serve(prompt(i, 4))
+	}
+	d.idle()
+}
