@@ -1,43 +1,26 @@
-// Package vllmmetrics shows an engine's numbers as vLLM's /metrics does.
+// Package vllmmetrics shows an engine's numbers as vLLM's /metrics does: names,
+// types, labels and buckets are those of the version that a Profile names. Help
+// texts are this package's own.
+//
+// Gauges and counters come from simengine.Stats and so are as old as the
+// engine's last step; histograms are fed with the outputs of each step.
 package vllmmetrics
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
 )
-
-// Profile is a vLLM version whose names are shown.
-type Profile string
-
-// The profiles: names came and went with versions.
-const (
-	V09  Profile = "vllm-0.9"  // 0.9.2: gpu_* and kv_* names of the cache, time per output token
-	V011 Profile = "vllm-0.11" // as 0.9, and inter-token latency
-	Main Profile = "main"      // kv_* only, waiting by reason, tokens by source, pool size in tokens
-)
-
-// Profiles lists them, oldest first.
-func Profiles() []Profile { return []Profile{V09, V011, Main} }
-
-// CacheInfo is what vllm:cache_config_info says. Zero fields take vLLM's
-// defaults, except the sizes.
-type CacheInfo struct {
-	BlockSize            int
-	Blocks               int
-	KVTokens             int
-	DisablePrefixCaching bool
-	CacheDtype           string  // default auto
-	HashAlgo             string  // default sha256
-	GPUMemoryUtilization float64 // default 0.92, of the older profiles 0.9
-}
-
-// CacheInfoOf is the CacheInfo of an engine of this configuration.
-func CacheInfoOf(c simengine.Config) CacheInfo { return CacheInfo{} }
 
 // Options of an Exporter.
 type Options struct {
@@ -53,39 +36,120 @@ type Options struct {
 }
 
 // Exporter is the metrics page of one engine. Its methods may be called
-// concurrently.
-type Exporter struct{}
+// concurrently. Observe takes no lock that a page holds while it asks for Stats,
+// so that a driver may call Observe under the lock that Stats takes.
+type Exporter struct {
+	options Options
+	sleep   atomic.Int32
+	page    atomic.Pointer[page]
+}
+
+// page is what a process has gathered since it began.
+type page struct {
+	registry   *prometheus.Registry
+	histograms *histograms
+	http       *prometheus.CounterVec
+}
 
 // New returns a page with every series at 0.
-func New(o Options) (*Exporter, error) { return &Exporter{}, nil }
+func New(o Options) (*Exporter, error) {
+	if o.Engine == "" {
+		o.Engine = "0"
+	}
+	if o.Profile == "" {
+		o.Profile = Main
+	}
+	if o.MaxModelLen <= 0 {
+		o.MaxModelLen = simengine.DefaultMaxModelLen
+	}
+	o.Cache = o.Cache.withDefaults(o.Profile)
+	switch {
+	case !o.Profile.known():
+		return nil, fmt.Errorf("preparing metrics: no profile %q, there are %v", o.Profile, Profiles())
+	case o.Stats == nil:
+		return nil, errors.New("preparing metrics: no source of stats")
+	case !utf8.ValidString(o.Model) || !utf8.ValidString(o.Engine):
+		return nil, errors.New("preparing metrics: model or engine is not UTF-8")
+	}
+	e := &Exporter{options: o}
+	p, err := e.newPage(o.Start)
+	if err != nil {
+		return nil, fmt.Errorf("preparing metrics: %w", err)
+	}
+	e.page.Store(p)
+	return e, nil
+}
 
-// Observe takes the outputs of a step: times to first token and between tokens,
-// and, of requests that ended, latencies and lengths. It fits
-// live.Options.Observe.
-func (e *Exporter) Observe(outputs []simengine.Output) {}
-
-// ObserveParams takes what a client asked for, once per finished request: n
-// choices and at most maxTokens tokens.
-func (e *Exporter) ObserveParams(n, maxTokens int) {}
-
-// ObserveHTTP counts an answer in http_requests_total. The handler is a route's
-// pattern, never a path as sent; unknown routes are "none".
-func (e *Exporter) ObserveHTTP(handler, method string, status int) {}
+func (e *Exporter) newPage(start time.Time) (*page, error) {
+	labels := prometheus.Labels{"model_name": e.options.Model, "engine": e.options.Engine}
+	p := &page{
+		registry:   prometheus.NewRegistry(),
+		histograms: newHistograms(e.options, labels),
+		http: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "http_requests_total", Help: "Answered HTTP requests by route.",
+		}, []string{"handler", "method", "status"}),
+	}
+	scalars := &scalars{exporter: e, created: float64(start.UnixNano()) / 1e9, iteration: p.histograms.iteration}
+	scalars.describe(e.options, labels, p.histograms.names())
+	for _, c := range append(p.histograms.collectors(), scalars, p.http) {
+		if err := p.registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
 
 // SetSleep shows vllm:engine_sleep_state: 0 awake, 1 weights offloaded, 2 all
 // discarded. Profiles that lack the metric ignore it.
-func (e *Exporter) SetSleep(level int) {}
+func (e *Exporter) SetSleep(level int) { e.sleep.Store(int32(min(max(level, 0), 2))) }
 
 // Restart empties what was observed, as a new process has it.
-func (e *Exporter) Restart(start time.Time) {}
+func (e *Exporter) Restart(start time.Time) {
+	if p, err := e.newPage(start); err == nil { // as it was in New
+		e.sleep.Store(0)
+		e.page.Store(p)
+	}
+}
 
-// ContentType is the Content-Type of the page.
-func (e *Exporter) ContentType() string { return "" }
+// ContentType is the Content-Type of the page: that of the Python client library
+// of the profile's time.
+func (e *Exporter) ContentType() string {
+	if e.options.Profile.old() {
+		return "text/plain; version=0.0.4; charset=utf-8"
+	}
+	return "text/plain; version=1.0.0; charset=utf-8"
+}
 
-// WriteTo writes the page. It implements io.WriterTo.
-func (e *Exporter) WriteTo(w io.Writer) (int64, error) { return 0, nil }
+// WriteTo writes the page, in one piece. It implements io.WriterTo.
+func (e *Exporter) WriteTo(w io.Writer) (int64, error) {
+	families, err := e.Gather()
+	if err != nil {
+		return 0, err
+	}
+	var text bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			return 0, fmt.Errorf("writing metrics: %w", err)
+		}
+	}
+	n, err := text.WriteTo(w)
+	if err != nil {
+		return n, fmt.Errorf("writing metrics: %w", err)
+	}
+	return n, nil
+}
 
 // Gather returns the page as metric families.
-func (e *Exporter) Gather() ([]*dto.MetricFamily, error) { return nil, nil }
+func (e *Exporter) Gather() ([]*dto.MetricFamily, error) {
+	families, err := e.page.Load().registry.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("gathering metrics: %w", err)
+	}
+	return families, nil
+}
 
-var _ prometheus.Gatherer = (*Exporter)(nil)
+// Interface guards.
+var (
+	_ prometheus.Gatherer = (*Exporter)(nil)
+	_ io.WriterTo         = (*Exporter)(nil)
+)
