@@ -46,8 +46,7 @@ func (s *sequence) cancelled(now time.Duration) bool {
 	return s.leaveAt != never && s.leaveAt <= now
 }
 
-// full is the number of blocks whose hash is known from the start, given that
-// n tokens are known.
+// full is the number of blocks that the first n tokens fill and that have a hash.
 func (s *sequence) full(n, blockSize int) int {
 	return min(n/blockSize, len(s.Blocks)+len(s.OutputBlocks))
 }

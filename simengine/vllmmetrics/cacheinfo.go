@@ -23,7 +23,9 @@ type CacheInfo struct {
 func CacheInfoOf(c simengine.Config) CacheInfo {
 	c = c.WithDefaults()
 	return CacheInfo{
-		BlockSize: c.BlockSize, Blocks: c.Blocks, KVTokens: c.KVTokens(), MaxModelLen: c.MaxModelLen,
+		// vLLM counts the placeholder as capacity: 2588 blocks of 16 are shown
+		// as 41408 tokens.
+		BlockSize: c.BlockSize, Blocks: c.Blocks, KVTokens: c.Blocks * c.BlockSize, MaxModelLen: c.MaxModelLen,
 		DisablePrefixCaching: c.DisablePrefixCaching,
 	}
 }

@@ -1,0 +1,127 @@
+package simengine
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDefaultsAreAnEngine(t *testing.T) {
+	c := newEngine(t, Config{Cost: costH100x8B}).Config()
+	if c.BlockSize != 16 || c.Blocks != 27_500 || c.MaxNumSeqs != 1024 || c.MaxNumBatchedTokens != 8192 || c.MaxModelLen != 131_072 {
+		t.Errorf("defaults are %+v", c)
+	}
+	if got := (Config{Blocks: 101}).WithDefaults().MaxModelLen; got != 1600 {
+		t.Errorf("model length over a pool of 1600 tokens = %d, want 1600", got)
+	}
+	if got := (Config{}).WithDefaults().Cost; got != costH100x8B {
+		t.Errorf("default cost = %+v", got)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for want, c := range map[string]Config{
+		"block size":         {BlockSize: -1},
+		"blocks":             {Blocks: 1, MaxModelLen: 10},
+		"sequences":          {MaxNumSeqs: -1},
+		"batched tokens":     {MaxNumBatchedTokens: -5},
+		"model length":       {MaxModelLen: 1},
+		"exceeds the 1584":   {Blocks: 100, MaxModelLen: 1585},
+		"requests":           {MaxRequests: -1},
+		"base of a step":     {Cost: Cost{PrefillToken: 1}},
+		"request overhead":   {Cost: Cost{Base: 1, RequestOverhead: -1}},
+		"a cost of NaN":      {Cost: Cost{Base: 1, PrefillToken: math.NaN()}},
+		"a cost of -1":       {Cost: Cost{Base: 1, DecodeSeq: -1}},
+		"a cost of +Inf":     {Cost: Cost{Base: 1, ContextToken: math.Inf(1)}},
+		"a cost of 61":       {Cost: Cost{Base: 1, AttentionTerm: 61}},
+		"block size is 5000": {BlockSize: 5000},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New(%+v) = %v, want an error about %q", c, err, want)
+		}
+	}
+}
+
+func TestBlocksForHoldsWhatItSays(t *testing.T) {
+	for _, n := range []int{1, 15, 16, 17, 41_408} {
+		c := Config{BlockSize: 16}
+		c.Blocks = c.BlocksFor(n)
+		if got := c.KVTokens(); got < n || got >= n+16 {
+			t.Errorf("BlocksFor(%d) holds %d tokens", n, got)
+		}
+	}
+}
+
+func TestStepOfAbsurdCostIsADay(t *testing.T) {
+	c := Cost{Base: time.Second, AttentionTerm: coefficientMax}
+	if got := c.step(load{attention: math.MaxFloat64}); got != stepMax {
+		t.Errorf("step = %v, want %v", got, stepMax)
+	}
+}
+
+// prefillRate is the tokens per second at which an idle engine computes a prompt.
+func prefillRate(t *testing.T, p Preset, tokens int) float64 {
+	t.Helper()
+	e := newEngine(t, p.Config)
+	submit(t, e, 0, prompt(1, 1, tokens, 1))
+	o := drain(t, e)[1]
+	return float64(tokens) / (o.Times.First - o.Times.Scheduled).Seconds()
+}
+
+// Presets must give the speeds that their coefficients were fitted to: prefill
+// at 1024 and at 8192 tokens, and the step of one sequence at 1024. The bound of
+// 20 % is the largest error of the fits, and that of Base the host's work.
+func TestPresetsReachTheSpeedsMeasured(t *testing.T) {
+	for name, want := range map[string]struct{ at1k, at8k, decode float64 }{
+		"llama3.1-8b-h100":    {47.5e3, 40.5e3, 5.9},
+		"llama3.1-8b-h200":    {50.8e3, 41.9e3, 4.5},
+		"llama3.1-8b-a100":    {16.3e3, 14.2e3, 11.5},
+		"llama3.1-8b-l40s":    {15.4e3, 12.5e3, 23.1},
+		"llama3-70b-tp4-h100": {12.8e3, 12.2e3, 14.0},
+		"llama3-70b-tp8-h100": {17.8e3, 19.3e3, 9.4},
+		"llama3-70b-tp4-a100": {5.2e3, 5.4e3, 26.4},
+	} {
+		p, ok := PresetByName(name)
+		if !ok {
+			t.Errorf("PresetByName(%q) found none", name)
+			continue
+		}
+		decode := p.Config.Cost.step(load{decodeSeqs: 1, contextTokens: 1024}).Seconds() * 1e3
+		for _, c := range []struct {
+			what      string
+			got, want float64
+		}{
+			{"prefill of 1024, tokens/s", prefillRate(t, p, 1024), want.at1k},
+			{"prefill of 8192, tokens/s", prefillRate(t, p, 8192), want.at8k},
+			{"decode step, ms", decode, want.decode},
+		} {
+			if c.got < 0.8*c.want || c.got > 1.2*c.want {
+				t.Errorf("%s: %s = %.1f, want %.1f within 20 %%", name, c.what, c.got, c.want)
+			}
+		}
+	}
+}
+
+func TestPresetsAreEngines(t *testing.T) {
+	all := Presets()
+	if len(all) != 9 {
+		t.Errorf("%d presets, want 9", len(all))
+	}
+	for _, p := range all {
+		if _, err := New(p.Config); err != nil || p.Source == "" {
+			t.Errorf("%s: %v, source %q", p.Name, err, p.Source)
+		}
+	}
+	if !slices.ContainsFunc(all, func(p Preset) bool { return p.Config.KVTokens() == 41_392 }) {
+		t.Error("no preset has the pool of 2588 blocks, one of them the placeholder")
+	}
+	all[0].Name = "changed"
+	if Presets()[0].Name == "changed" {
+		t.Error("Presets() hands out its own list")
+	}
+	if _, ok := PresetByName("gpt-9"); ok {
+		t.Error("PresetByName found what isn't there")
+	}
+}
