@@ -75,7 +75,7 @@ func (x *exchange) abort() {
 // Reading to the end is also what makes an http.Server watch the connection,
 // so that the request's context ends when the client leaves.
 func (x *exchange) body(limit int64) ([]byte, bool) {
-	b, err := io.ReadAll(http.MaxBytesReader(x, x.r.Body, limit))
+	b, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.r.Body, limit))
 	x.entry.BodySHA256, x.entry.BodyLength = sha256.Sum256(b), int64(len(b))
 	if err == nil {
 		return b, true

@@ -44,6 +44,9 @@ func (s *Server) generate(x *exchange, chat bool) {
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
 	streams, err := s.submit(ctx, j.sequences)
+	if ctx.Err() != nil { // the client left
+		return
+	}
 	if err != nil {
 		err.write(x)
 		return

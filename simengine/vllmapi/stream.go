@@ -26,7 +26,7 @@ func (j *job) sendStream(ctx context.Context, o *outputs) {
 		}
 		if first && j.g.chat {
 			for i := range j.sequences {
-				j.send(chatDelta{Index: i, Delta: deltaText{Role: "assistant"}}, false)
+				j.send(chatDelta{Index: i, Delta: deltaText{Role: "assistant"}}, 0, false)
 			}
 		}
 		j.sendTokens(q, before)
@@ -35,7 +35,8 @@ func (j *job) sendStream(ctx context.Context, o *outputs) {
 	if j.g.includeUsage {
 		c := j.chunk()
 		c.Choices, c.Fingerprint = []any{}, fingerprintName
-		j.addUsage(&c)
+		u := streamUsage(j.usage())
+		c.Usage = &u
 		j.event(c)
 	}
 	j.done()
@@ -55,13 +56,13 @@ func (j *job) sendTokens(q *sequence, before int) {
 		finish, end = &q.finish, &ending{q.reason}
 	}
 	if j.g.chat {
-		j.send(chatDelta{Index: q.index, Delta: deltaText{Content: text}, Finish: finish, ending: end}, finished)
+		j.send(chatDelta{Index: q.index, Delta: deltaText{Content: text}, Finish: finish, ending: end}, now, finished)
 		return
 	}
 	if before == 0 {
 		text = j.echoed(q) + text
 	}
-	j.send(textDelta{Index: q.index, Text: text, Finish: finish, ending: end}, finished)
+	j.send(textDelta{Index: q.index, Text: text, Finish: finish, ending: end}, now, finished)
 }
 
 func (j *job) chunk() chunk {
@@ -72,22 +73,18 @@ func (j *job) chunk() chunk {
 	return c
 }
 
-func (j *job) send(choice any, last bool) {
+// send sends a choice that has so many tokens by now.
+func (j *job) send(choice any, tokens int, last bool) {
 	c := j.chunk()
 	c.Choices = []any{choice}
 	if last && !j.g.includeUsage {
 		c.Fingerprint = fingerprintName
 	}
 	if j.g.continuousUsage {
-		j.addUsage(&c)
-		c.Usage.Details = nil // only the last chunk tells
+		// These tell of this choice, and nothing of the cache.
+		c.Usage = &streamUsage{PromptTokens: j.promptTokens, CompletionTokens: tokens, TotalTokens: j.promptTokens + tokens}
 	}
 	j.event(c)
-}
-
-func (j *job) addUsage(c *chunk) {
-	u := streamUsage(j.usage())
-	c.Usage = &u
 }
 
 // event sends v without flushing it.

@@ -1,0 +1,395 @@
+package vllmapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const (
+	chatPath = "/v1/chat/completions"
+	textPath = "/v1/completions"
+)
+
+// idPrompt is a prompt of n token ids, from first on.
+func idPrompt(first, n int) string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprint(first + i)
+	}
+	return "[" + strings.Join(ids, ",") + "]"
+}
+
+// vLLM computes at least one token of a prompt, and so the whole last block.
+func TestARepeatOf64TokensFinds48Cached(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		body := `{"model":"m","prompt":` + idPrompt(1, 64) + `,"max_tokens":1}`
+		for i, want := range []int{0, 48, 48} {
+			v := b.post(textPath, body).whole(t)
+			if v.cached() != want || v.Usage.PromptTokens != 64 || v.Usage.CompletionTokens != 1 || v.Usage.TotalTokens != 65 {
+				t.Errorf("request %d: usage %+v, cached %d, want %d", i, *v.Usage, v.cached(), want)
+			}
+		}
+		b.idle()
+	})
+}
+
+// A conversation's next turn finds what was generated, not only what was sent.
+func TestTheSecondTurnFindsGeneratedBlocks(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		messages := `{"role":"system","content":"Be kind."},{"role":"user","content":"Hello?"}`
+		cachedMin := 0
+		for turn := range 6 {
+			v := b.post(chatPath, `{"messages":[`+messages+`]}`).whole(t)
+			// The key and value of the last token are computed with the next
+			// one, which never came.
+			if v.cached() != cachedMin {
+				t.Errorf("turn %d: %d of %d tokens cached, want %d", turn, v.cached(), v.Usage.PromptTokens, cachedMin)
+			}
+			cachedMin = (v.Usage.TotalTokens - 1) / 16 * 16
+			messages += fmt.Sprintf(`,{"role":"assistant","content":%q},{"role":"user","content":"And %d?"}`, v.Choices[0].Message.Content, turn)
+		}
+		b.idle()
+	})
+}
+
+func TestCachesAreApartByModelAndSalt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, benchEngine, 1, func(c *Config) { c.ServedModels = []string{"adapter"} })
+		text := ""
+		for _, c := range []struct {
+			members string
+			cached  int
+		}{
+			{`"model":"m"`, 0}, {`"model":"m"`, 96}, {`"model":"adapter"`, 0}, {`"model":"adapter"`, 96},
+			{`"cache_salt":"tenant"`, 0}, {`"cache_salt":"other"`, 0}, {`"cache_salt":"tenant"`, 96}, {`"temperature":0`, 96},
+		} {
+			v := b.post(textPath, `{`+c.members+`,"prompt":`+idPrompt(1, 100)+`}`).whole(t)
+			if v.cached() != c.cached {
+				t.Errorf("%s: %d tokens cached, want %d", c.members, v.cached(), c.cached)
+			}
+			if text == "" {
+				text = v.Choices[0].Text
+			}
+			if v.Choices[0].Text != text {
+				t.Errorf("%s: says %q, want %q", c.members, v.Choices[0].Text, text)
+			}
+		}
+	})
+}
+
+func TestTooLongIsRefusedBeforeTheStreamStarts(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		for _, stream := range []string{"false", "true"} {
+			for _, c := range []struct {
+				prompt, output int
+				message        string
+			}{
+				{16_000, 385, "This model's maximum context length is 16384 tokens. However, you requested 385 output tokens and your prompt contains 16000 input tokens, for a total of 16385 tokens."},
+				{16_384, 1, "for a total of 16385 tokens"},
+				{20_000, 5, "(parameter=input_tokens, value=20000)"},
+			} {
+				r := b.post(textPath, fmt.Sprintf(`{"prompt":%s,"max_tokens":%d,"stream":%s}`, idPrompt(1, c.prompt), c.output, stream))
+				if m := r.refused(t, 400, "BadRequestError", "input_tokens"); !strings.Contains(m, c.message) {
+					t.Errorf("message %q, want %q", m, c.message)
+				}
+				if ct := r.Header().Get("Content-Type"); ct != "application/json" {
+					t.Errorf("Content-Type %q", ct)
+				}
+			}
+		}
+		chat := `{"messages":[{"role":"user","content":"` + strings.Repeat("abcd", 16_400) + `"}]}`
+		b.post(chatPath, chat).refused(t, 400, "BadRequestError", "input_tokens")
+		// The longest that fits.
+		if v := b.post(textPath, `{"prompt":`+idPrompt(1, 16_000)+`,"max_tokens":384,"ignore_eos":true}`).whole(t); v.Usage.TotalTokens != 16_384 || *v.Choices[0].FinishReason != "length" {
+			t.Errorf("usage %+v, finish %s", *v.Usage, *v.Choices[0].FinishReason)
+		}
+	})
+}
+
+func TestErrorsHaveVLLMsShape(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		const good = `{"messages":[{"role":"user","content":"x"}]}`
+		for _, c := range []struct {
+			name, method, path, body, contentType string
+			status                                int
+			answer                                string
+		}{
+			{"unknown model", "POST", chatPath, `{"model":"x","messages":[{"role":"user","content":"x"}]}`, "", 404,
+				"{\"error\":{\"message\":\"The model `x` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"},
+			{"bad JSON", "POST", chatPath, `{"model":`, "", 400,
+				`{"error":{"message":"1 validation error:\n  {'type': 'json_invalid', 'loc': ('body', 8), 'msg': 'JSON decode error'}","type":"Bad Request","param":null,"code":400}}`},
+			{"not JSON by its header", "POST", chatPath, good, "text/plain", 400,
+				`{"error":{"message":"['Unsupported Media Type: Only \\'application/json\\' is allowed']","type":"Bad Request","param":null,"code":400}}`},
+			{"priority", "POST", chatPath, `{"priority":1,` + good[1:], "", 400,
+				`{"error":{"message":"Got priority 1 but Priority scheduling is not enabled.","type":"BadRequestError","param":"priority","code":400}}`},
+			{"unknown path", "POST", "/v1/unknown", good, "", 404, `{"detail":"Not Found"}`},
+			{"path below", "GET", "/v1/models/m/x", "", "", 404, `{"detail":"Not Found"}`},
+			{"GET of a POST path", "GET", chatPath, "", "", 405, `{"detail":"Method Not Allowed"}`},
+			{"POST of a GET path", "POST", "/health", good, "", 405, `{"detail":"Method Not Allowed"}`},
+			{"no prompt", "POST", "/tokenize", `{}`, "", 400,
+				`{"error":{"message":"1 validation error:\n  {'type': 'missing', 'loc': ('body', 'prompt'), 'msg': 'Field required'}","type":"Bad Request","param":null,"code":400}}`},
+		} {
+			header := []string{"Content-Type", c.contentType}
+			if c.contentType == "" {
+				header = nil
+			}
+			r := b.do(t.Context(), c.method, c.path, c.body, header...)
+			if got := r.Body.String(); r.Code != c.status || !jsonEqual(t, got, c.answer) {
+				t.Errorf("%s: answer %d %s\nwant %d %s", c.name, r.Code, got, c.status, c.answer)
+			}
+		}
+		if allow := b.do(t.Context(), "GET", chatPath, "").Header().Get("Allow"); allow != "POST" {
+			t.Errorf("Allow is %q, want POST", allow)
+		}
+		if r := b.do(t.Context(), "POST", chatPath, good, "Content-Type", "Application/JSON; charset=utf-8"); r.Code != 200 {
+			t.Errorf("with a charset: %d %s", r.Code, r.Body)
+		}
+		b.idle()
+	})
+}
+
+func jsonEqual(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if err := json.Unmarshal([]byte(a), &x); err != nil {
+		t.Fatalf("%q: %v", a, err)
+	}
+	if err := json.Unmarshal([]byte(b), &y); err != nil {
+		t.Fatalf("%q: %v", b, err)
+	}
+	return fmt.Sprint(x) == fmt.Sprint(y)
+}
+
+func TestABodyBeyondItsBoundIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, benchEngine, 1, func(c *Config) { c.MaxBody = 1000 })
+		body := `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}]}`
+		if r := b.post(chatPath, body); r.Code != http.StatusRequestEntityTooLarge {
+			t.Errorf("answer %d %s", r.Code, r.Body)
+		}
+	})
+}
+
+// The same request gets the same answer, streamed or not, now or later, from
+// this server or another of the same seed.
+func TestTheSameRequestGetsTheSameText(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		twin := newBench(t, benchEngine, 1)
+		other := newBench(t, benchEngine, 1, func(c *Config) { c.Seed = 2 })
+		const messages = `"messages":[{"role":"user","content":"Tell me."}]`
+		first := b.post(chatPath, `{`+messages+`}`).whole(t).Choices[0]
+		text := first.Message.Content
+		if text == "" || first.Message.Role != "assistant" {
+			t.Fatalf("the message is %+v", first.Message)
+		}
+		if got := b.post(chatPath, `{`+messages+`}`).whole(t).Choices[0].Message.Content; got != text {
+			t.Errorf("again: %q, want %q", got, text)
+		}
+		if got := twin.post(chatPath, `{`+messages+`}`).whole(t).Choices[0].Message.Content; got != text {
+			t.Errorf("a twin: %q, want %q", got, text)
+		}
+		if got := said(b.post(chatPath, `{"stream":true,`+messages+`}`).events(t), 0); got != text {
+			t.Errorf("streamed: %q, want %q", got, text)
+		}
+		seeded := b.post(chatPath, `{"seed":5,`+messages+`}`).whole(t).Choices[0].Message.Content
+		if got := other.post(chatPath, `{"seed":5,`+messages+`}`).whole(t).Choices[0].Message.Content; got != seeded {
+			t.Errorf("a request's seed: %q, want %q", got, seeded)
+		}
+		for name, got := range map[string]string{
+			"another server seed":  other.post(chatPath, `{`+messages+`}`).whole(t).Choices[0].Message.Content,
+			"another request seed": seeded,
+			"another prompt":       b.post(chatPath, `{"messages":[{"role":"user","content":"Tell me!"}]}`).whole(t).Choices[0].Message.Content,
+		} {
+			if got[:12] == text[:12] {
+				t.Errorf("%s says the same: %q", name, got)
+			}
+		}
+	})
+}
+
+func TestRepliesEndByThemselvesOrAtTheirBound(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		finishes := map[string]int{}
+		for i := range 60 {
+			v := b.post(textPath, fmt.Sprintf(`{"prompt":"%d","max_tokens":136}`, i)).whole(t)
+			finish := *v.Choices[0].FinishReason
+			finishes[finish]++
+			n, text := v.Usage.CompletionTokens, len(v.Choices[0].Text)
+			if finish == "stop" && text != 4*(n-1) || finish == "length" && (n != 136 || text != 4*n) {
+				t.Errorf("prompt %d: %d tokens, %d bytes, %s", i, n, text, finish)
+			}
+		}
+		if finishes["stop"] < 10 || finishes["length"] < 10 || len(finishes) != 2 {
+			t.Errorf("finish reasons %v, want some of each", finishes)
+		}
+		if v := b.post(textPath, `{"prompt":"x"}`).whole(t); v.Usage.CompletionTokens != 16 {
+			t.Errorf("%d tokens by default, want 16", v.Usage.CompletionTokens)
+		}
+		if s := b.driver.Stats(); s.FinishedStop != uint64(finishes["stop"]) || s.FinishedLength != uint64(finishes["length"])+1 {
+			t.Errorf("the engine counts %d and %d", s.FinishedStop, s.FinishedLength)
+		}
+	})
+}
+
+func TestStopStringsEndAnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		const rest = `"prompt":"x","max_tokens":30,"ignore_eos":true}`
+		text := b.post(textPath, `{`+rest).whole(t).Choices[0].Text
+		stop := text[41:47] // ends in the twelfth token
+		for _, member := range []string{fmt.Sprintf(`"stop":%q`, stop), fmt.Sprintf(`"stop":["absent!",%q]`, stop)} {
+			v := b.post(textPath, `{`+member+`,`+rest).whole(t)
+			c := v.Choices[0]
+			if c.Text != text[:41] || *c.FinishReason != "stop" || c.StopReason != stop || v.Usage.CompletionTokens != 12 {
+				t.Errorf("%s: %+v, %d tokens", member, c, v.Usage.CompletionTokens)
+			}
+			events := b.post(textPath, `{"stream":true,`+member+`,`+rest).events(t)
+			end := events[len(events)-1].Choices[0]
+			if got := said(events, 0); got != text[:41] || *end.FinishReason != "stop" || end.StopReason != stop {
+				t.Errorf("%s, streamed: %q, %+v", member, got, end)
+			}
+		}
+		v := b.post(textPath, fmt.Sprintf(`{"stop":%q,"include_stop_str_in_output":true,%s`, stop, rest)).whole(t)
+		if v.Choices[0].Text != text[:47] {
+			t.Errorf("with the stop string: %q, want %q", v.Choices[0].Text, text[:47])
+		}
+		v = b.post(textPath, `{"min_tokens":20,`+fmt.Sprintf(`"stop":%q,%s`, text[41:43], rest)).whole(t)
+		if v.Usage.CompletionTokens <= 20 {
+			t.Errorf("%d tokens, want more than min_tokens", v.Usage.CompletionTokens)
+		}
+		b.idle()
+	})
+}
+
+func TestSeveralChoicesShareTheirPrompt(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		const rest = `"n":2,"max_tokens":50,"ignore_eos":true,"messages":[{"role":"user","content":"` // and the text
+		long := strings.Repeat("word", 400)
+		v := b.post(chatPath, `{`+rest+long+`"}]}`).whole(t)
+		if len(v.Choices) != 2 || v.Choices[0].Index != 0 || v.Choices[1].Index != 1 {
+			t.Fatalf("choices are %+v", v.Choices)
+		}
+		texts := []string{v.Choices[0].Message.Content, v.Choices[1].Message.Content}
+		if texts[0] == texts[1] || len(texts[0]) != 200 || len(texts[1]) != 200 {
+			t.Errorf("the choices are %q", texts)
+		}
+		if v.Usage.PromptTokens != 410 || v.Usage.CompletionTokens != 100 || v.Usage.TotalTokens != 510 {
+			t.Errorf("usage %+v", *v.Usage)
+		}
+		// Of 410 tokens the second choice found 400 that the first was given.
+		if s := b.driver.Stats(); s.PrefixQueries != 820 || s.PrefixHits != 400 {
+			t.Errorf("%d of %d tokens hit, want 400 of 820", s.PrefixHits, s.PrefixQueries)
+		}
+		events := b.post(chatPath, `{"stream":true,`+rest+long+`"}]}`).events(t)
+		for i := range 2 {
+			c := events[i].Choices[0]
+			if c.Index != i || c.Delta.Role == nil || *c.Delta.Role != "assistant" {
+				t.Errorf("event %d is %+v, want the role of choice %d", i, c, i)
+			}
+			if got := said(events, i); got != texts[i] {
+				t.Errorf("choice %d, streamed: %q, want %q", i, got, texts[i])
+			}
+		}
+		finished := 0
+		for _, e := range events {
+			if len(e.Choices) != 1 {
+				t.Errorf("event %+v has not one choice", e)
+			} else if e.Choices[0].FinishReason != nil {
+				finished++
+			}
+		}
+		if finished != 2 {
+			t.Errorf("%d choices finished, want 2", finished)
+		}
+		b.idle()
+	})
+}
+
+func TestSeveralPromptsGetTheirChoicesInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		v := b.post(textPath, `{"prompt":["one","other one"],"n":2,"max_tokens":3,"echo":true}`).whole(t)
+		if len(v.Choices) != 4 {
+			t.Fatalf("%d choices, want 4", len(v.Choices))
+		}
+		for i, c := range v.Choices {
+			want := []string{"one", "other one"}[i/2]
+			if c.Index != i || !strings.HasPrefix(c.Text, want) || len(c.Text) != len(want)+12 {
+				t.Errorf("choice %d is %+v", i, c)
+			}
+		}
+		if v.Usage.PromptTokens != 2+4 || v.Usage.CompletionTokens != 12 {
+			t.Errorf("usage %+v", *v.Usage)
+		}
+		streamed := b.post(textPath, `{"prompt":["one","other one"],"n":2,"max_tokens":3,"echo":true,"stream":true}`).events(t)
+		for i, c := range v.Choices {
+			if got := said(streamed, i); got != c.Text {
+				t.Errorf("choice %d, streamed: %q, want %q", i, got, c.Text)
+			}
+		}
+		b.idle()
+	})
+}
+
+func TestTokenizeAndDetokenize(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		var v struct {
+			Count       int
+			MaxModelLen int `json:"max_model_len"`
+			Tokens      []token
+		}
+		r := b.post("/tokenize", `{"prompt":"größer als das"}`)
+		if err := json.Unmarshal(r.Body.Bytes(), &v); err != nil || v.Count != 5 || len(v.Tokens) != 5 || v.MaxModelLen != 16_384 {
+			t.Errorf("answer %d %s: %v", r.Code, r.Body, err)
+		}
+		ids, _ := json.Marshal(v.Tokens)
+		if r := b.post("/detokenize", `{"tokens":`+string(ids)+`}`); !jsonEqual(t, r.Body.String(), `{"prompt":"größer als das"}`) {
+			t.Errorf("answer %d %s", r.Code, r.Body)
+		}
+		const messages = `"messages":[{"role":"user","content":"Hello?"}]`
+		r = b.post("/tokenize", `{`+messages+`}`)
+		if err := json.Unmarshal(r.Body.Bytes(), &v); err != nil {
+			t.Fatal(err)
+		}
+		ids, _ = json.Marshal(v.Tokens)
+		a := b.post(chatPath, `{"max_tokens":9,`+messages+`}`).whole(t)
+		c := b.post(textPath, `{"max_tokens":9,"prompt":`+string(ids)+`}`).whole(t)
+		if a.Choices[0].Message.Content != c.Choices[0].Text || a.Usage.PromptTokens != v.Count {
+			t.Errorf("a chat and its tokens are answered by %q and %q", a.Choices[0].Message.Content, c.Choices[0].Text)
+		}
+		if r := b.post("/tokenize", `{"prompt":"","add_special_tokens":false}`); !strings.Contains(r.Body.String(), `"tokens":[]`) {
+			t.Errorf("no text: %s", r.Body)
+		}
+	})
+}
+
+func TestWhatTheServerTellsOfItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, benchEngine, 1, func(c *Config) { c.ServedModels = []string{"adapter"}; c.MaxModelLen = 5000 })
+		get := func(path string) string { return b.do(t.Context(), "GET", path, "").Body.String() }
+		created := time.Now().Unix()
+		want := fmt.Sprintf(`{"object":"list","data":[
+			{"id":"m","object":"model","created":%d,"owned_by":"vllm","root":"m","parent":null,"max_model_len":5000,"permission":[]},
+			{"id":"adapter","object":"model","created":%d,"owned_by":"vllm","root":"adapter","parent":"m","max_model_len":5000,"permission":[]}]}`, created, created)
+		if got := get("/v1/models"); !jsonEqual(t, got, want) {
+			t.Errorf("models are %s\nwant %s", got, want)
+		}
+		if got := get("/version"); !jsonEqual(t, got, `{"version":"`+Version+`"}`) {
+			t.Errorf("version is %s", got)
+		}
+		for _, path := range []string{"/health", "/ping"} {
+			if r := b.do(t.Context(), "GET", path, ""); r.Code != 200 || r.Body.Len() != 0 {
+				t.Errorf("%s: %d %q", path, r.Code, r.Body)
+			}
+		}
+		go b.post(textPath, `{"prompt":"x","max_tokens":50}`)
+		synctest.Wait()
+		if got := get("/load"); !jsonEqual(t, got, `{"server_load":1}`) {
+			t.Errorf("load is %s", got)
+		}
+		b.idle()
+	})
+}
