@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
+)
+
+// simOptions are what tests change about a simulated engine.
+type simOptions struct {
+	maxModelLen int
+	kvTokens    int
+	speed       float64
+	cost        simengine.Cost
+}
+
+// newSim makes a simulated vLLM server and runs its engine until the test
+// ends. Its time goes a thousand times as fast as the clock: waiting for it is
+// no part of these tests.
+func newSim(t *testing.T, opts ...func(*simOptions)) http.Handler {
+	t.Helper()
+	preset, ok := simengine.PresetByName("llama3.1-8b-h100")
+	if !ok {
+		t.Fatal("there is no such preset")
+	}
+	o := simOptions{maxModelLen: preset.Config.MaxModelLen, kvTokens: 64 * 1024, speed: 1000, cost: preset.Config.Cost}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	config := preset.Config
+	config.Blocks = o.kvTokens / config.BlockSize
+	config.MaxModelLen = o.maxModelLen
+	config.Cost = o.cost
+	engine, err := simengine.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var driver *live.Driver
+	exporter, err := vllmmetrics.New(vllmmetrics.Options{
+		Model:       model,
+		Cache:       vllmmetrics.CacheInfoOf(config),
+		Stats:       func() simengine.Stats { return driver.Stats() },
+		Start:       time.Now(),
+		MaxModelLen: config.MaxModelLen,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver = live.New(engine, live.Options{Speed: o.speed, Observe: exporter.Observe})
+	server, err := vllmapi.New(vllmapi.Config{Model: model, Driver: driver, Exporter: exporter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { // ends at the test's end, which waits for it
+		defer close(ended)
+		_ = driver.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return server
+}
+
+// slowModel prefills so slowly that a test can interrupt it.
+func slowModel(o *simOptions) {
+	o.speed = 1
+	o.cost.PrefillToken = 2e-3 // seconds
+	o.kvTokens = 512 * 1024
+}
+
+// bigModel takes prompts of megabytes.
+func bigModel(o *simOptions) {
+	o.maxModelLen = 4 << 20
+	o.kvTokens = 8 << 20
+	o.cost.AttentionTerm = 0
+	o.speed = 100_000
+}
+
+// reply is the text of an unstreamed chat answer.
+func reply(t *testing.T, a answer) string {
+	t.Helper()
+	var body struct {
+		Choices []struct {
+			Message struct {
+				Content string `json:"content"`
+			} `json:"message"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || len(body.Choices) == 0 {
+		t.Fatalf("no answer in %.300s: %v", a.body, err)
+	}
+	return body.Choices[0].Message.Content
+}
+
+// chatless makes the body of a completions request.
+func chatless(prompt string) []byte {
+	text, err := json.Marshal(map[string]any{"model": model, "prompt": prompt, "max_tokens": 4})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
