@@ -4,8 +4,12 @@ package prefix
 
 // Index remembers, for each upstream, the blocks that its prefix cache probably
 // holds: a table of (block hash, upstream) entries with a least recently used
-// list for each upstream. All upstreams share one table, so that one walk along
-// a chain finds what each of them holds.
+// list for each upstream. All upstreams share one table, in which sixteen that
+// hold the same block are found together.
+//
+// A block's hash stands for all blocks before it, and whoever computed the
+// block has those. Put keeps that true of what is remembered: earlier blocks
+// are always used later than those behind them, and so evicted later.
 //
 // The table grows by linear hashing: an insert splits at most one bucket, and
 // no operation ever moves the whole. An entry takes 24 bytes and its share of
@@ -94,27 +98,6 @@ func (x *Index) Clear(upstream int) {
 	}
 }
 
-// Match sets held[u] to the number of leading blocks of the chain that
-// upstream u holds, for each u within held, and reports the greatest.
-func (x *Index) Match(chain []uint64, held []int32) int {
-	clear(held)
-	for i, h := range chain {
-		any := false
-		for e := x.head(h); e != none; {
-			at := x.at(e)
-			if at.hash == h && int(at.upstream) < len(held) && held[at.upstream] == int32(i) {
-				held[at.upstream]++
-				any = true
-			}
-			e = at.chain
-		}
-		if !any {
-			return i
-		}
-	}
-	return len(chain)
-}
-
 // Put notes that an upstream has used the blocks of a chain: those missing are
 // added, and all become the most recently used, the first block most of all.
 // An engine frees a request's blocks from its end, so heads outlive tails.
@@ -134,7 +117,9 @@ func (x *Index) Put(upstream int, chain []uint64) {
 	}
 }
 
-// Drop forgets that an upstream holds these blocks.
+// Drop forgets that an upstream holds these blocks, which must be the last of
+// their chain. If the upstream was told to hold longer chains meanwhile, their
+// ends stay until they are dropped or put, and Match may count too much.
 func (x *Index) Drop(upstream int, blocks []uint64) {
 	for _, h := range blocks {
 		if e := x.find(h, upstream); e != none {
@@ -154,7 +139,7 @@ func (x *Index) insert(hash uint64, upstream int) {
 	e := x.allocate()
 	at := x.at(e)
 	at.hash, at.upstream = hash, uint32(upstream)
-	head := x.bucket(x.address(hash))
+	head := x.bucket(x.address(key(hash, uint32(upstream)/groupSize)))
 	at.chain, *head = *head, e
 	x.linkNewest(e)
 	x.live++
@@ -197,7 +182,7 @@ func (x *Index) allocate() uint32 {
 
 func (x *Index) remove(e uint32) {
 	at := x.at(e)
-	link := x.bucket(x.address(at.hash))
+	link := x.bucket(x.address(key(at.hash, at.upstream/groupSize)))
 	for *link != e {
 		link = &x.at(*link).chain
 	}
@@ -209,14 +194,15 @@ func (x *Index) remove(e uint32) {
 }
 
 func (x *Index) find(hash uint64, upstream int) uint32 {
-	for e := x.head(hash); e != none; {
+	e := x.head(key(hash, uint32(upstream)/groupSize))
+	for e != none {
 		at := x.at(e)
 		if at.hash == hash && at.upstream == uint32(upstream) {
-			return e
+			break
 		}
 		e = at.chain
 	}
-	return none
+	return e
 }
 
 func (x *Index) linkNewest(e uint32) {

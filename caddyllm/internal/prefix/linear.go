@@ -6,18 +6,22 @@ package prefix
 
 func (x *Index) bucketCount() int { return 1<<x.level + int(x.split) }
 
-func (x *Index) address(hash uint64) uint32 {
-	// Block hashes are uniform, so their low bits are an address already.
-	b := uint32(hash) & (1<<x.level - 1)
+// key is what a block has its place by, one for each group of upstreams: a
+// block that all hold would else make a chain as long as there are upstreams.
+// Block hashes are uniform, so any sum is.
+func key(hash uint64, group uint32) uint32 { return uint32(hash) + group*0x9e3779b1 }
+
+func (x *Index) address(key uint32) uint32 {
+	b := key & (1<<x.level - 1)
 	if b < x.split {
-		b = uint32(hash) & (1<<(x.level+1) - 1)
+		b = key & (1<<(x.level+1) - 1)
 	}
 	return b
 }
 
 func (x *Index) bucket(b uint32) *uint32 { return &x.buckets[b>>slabBits][b&(slabSize-1)] }
 
-func (x *Index) head(hash uint64) uint32 { return *x.bucket(x.address(hash)) }
+func (x *Index) head(key uint32) uint32 { return *x.bucket(x.address(key)) }
 
 // addBuckets makes buckets up to n addressable.
 func (x *Index) addBuckets(n int) {
@@ -37,7 +41,7 @@ func (x *Index) splitBucket() {
 	for e != none {
 		at := x.at(e)
 		following := at.chain
-		head := x.bucket(x.address(at.hash))
+		head := x.bucket(x.address(key(at.hash, at.upstream/groupSize)))
 		at.chain, *head = *head, e
 		e = following
 	}
