@@ -31,6 +31,8 @@ type candidate struct {
 	stalls  float64 // θ·decoding
 	rate    float64 // prefill tokens per second
 	memory  float64 // seconds
+	others  others  // what others bring
+	known   bool    // and whether a page tells
 	cost    float64 // seconds
 	first   float64 // expected time to the first token, seconds
 	last    bool    // only if there is no other
@@ -78,10 +80,13 @@ func (r *Router) weighAll(now time.Time, q *Request) {
 	}
 }
 
+// weighOne computes a candidate's terms from its prompt and rate.
 func (r *Router) weighOne(now time.Time, c *candidate, block float64, unknown others) {
 	u := c.up
-	u.drain(now, c.rate, r.flights)
-	u.watch(now, c.rate)
+	if len(u.queue) > 0 {
+		u.drain(now, c.rate, r.flights)
+		u.watch(now, c.rate)
+	}
 	last, probe := u.suspect(now)
 	c.last, c.probe = last, probe && !last
 	if u.slot >= 0 {
@@ -92,13 +97,12 @@ func (r *Router) weighOne(now time.Time, c *candidate, block float64, unknown ot
 	missed := max(c.prompt-c.matched, block)
 	c.work = requestWork + missed + attention*missed*(c.matched+missed/2)
 	c.worth = c.work * r.wanted(int(c.blocks), missed, block)
-	brought, known := u.brought(now)
-	if !known {
-		brought = unknown
+	if !c.known {
+		c.others = unknown
 	}
-	c.ahead = r.ahead(now, u, c.rate, brought)
-	c.memory = r.memoryWait(now, u, c.prompt)
-	c.stalls = stall * (float64(u.decoding) + brought.running)
+	c.ahead = r.ahead(now, u, c.rate, c.others)
+	c.memory = r.memoryWait(u, c.prompt, c.known)
+	c.stalls = stall * (float64(u.decoding) + c.others.running)
 	c.cost = (c.ahead+c.worth*(1+c.stalls))/c.rate + c.memory
 	c.first = (c.ahead+c.work)/c.rate + c.memory
 }
@@ -110,21 +114,23 @@ func (r *Router) ahead(now time.Time, u *upstream, rate float64, brought others)
 
 // memoryWait is the time until an upstream has room for the KV blocks of one
 // more request, seconds: requests leave it at the rate of its contents over
-// their residence.
-func (r *Router) memoryWait(now time.Time, u *upstream, prompt float64) float64 {
+// their residence. known says whether its page counts.
+func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 	if !u.load.CapacityTokens.Known || u.load.CapacityTokens.Value <= 0 {
 		return 0
 	}
 	capacity := u.load.CapacityTokens.Value
 	used := u.room
-	if u.load.KVUsage.Known && u.fresh(now) && !u.frozen(now) {
+	if known && u.load.KVUsage.Known {
 		used = max(used, u.load.KVUsage.Value*capacity)
 	}
 	over := used + u.roomAhead + prompt + r.answers.tokens - capacity
-	if over <= 0 || used <= 0 {
+	// What waits comes in before the last of it finds no room.
+	active := min(used+u.roomAhead, capacity)
+	if over <= 0 || active <= 0 {
 		return 0
 	}
-	return r.answers.residence * over / used
+	return r.answers.residence * over / active
 }
 
 // discount computes what the blocks of a chain are worth to upstreams that
@@ -154,8 +160,10 @@ func (r *Router) discount(q *Request) {
 		holders += r.weights[i] // of block i-1: those that hold at least i
 		r.weights[i] = sum
 		weight := 1.0
-		if excess := r.popular.share(q.Chain[i-1])*all - 1; holders > 0 && excess > 0 {
-			weight = holders / (holders + replication*excess)
+		if holders > 0 {
+			if excess := r.popular.share(q.Chain[i-1])*all - 1; excess > 0 {
+				weight = holders / (holders + replication*excess)
+			}
 		}
 		sum += weight
 	}

@@ -158,16 +158,17 @@ func (u *upstream) brought(now time.Time) (others, bool) {
 	}, true
 }
 
-// guess is what others bring to an upstream whose load is unknown: as much as
-// to the mean of those that are known. An upstream that can't be seen must not
-// look idle beside busy ones.
+// guess reads what others bring to each candidate, and returns what they bring
+// to one whose load is unknown: as much as to the mean of those that are known.
+// An upstream that can't be seen must not look idle beside busy ones.
 func (r *Router) guess(now time.Time) others {
 	var sum others
 	known := 0.0
 	for i := range r.candidates {
-		if b, ok := r.candidates[i].up.brought(now); ok {
-			sum.waiting += b.waiting
-			sum.running += b.running
+		c := &r.candidates[i]
+		if c.others, c.known = c.up.brought(now); c.known {
+			sum.waiting += c.others.waiting
+			sum.running += c.others.running
 			known++
 		}
 	}

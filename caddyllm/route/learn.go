@@ -83,8 +83,21 @@ func (u *upstream) rate(now time.Time, all rates) float64 {
 	return own
 }
 
-// rates looks at the upstreams whose speed is known; if there are none, at all.
+// ratesFor is for how long rates count.
+const ratesFor = 50 * time.Millisecond
+
+// rates are looked at anew when they are old: with hundreds of upstreams that
+// costs as much as the rest of a decision.
 func (r *Router) rates(now time.Time) rates {
+	if age := now.Sub(r.ratesAt); age < 0 || age >= ratesFor || r.lastRates.best == 0 {
+		r.lastRates, r.ratesAt = r.lookAtRates(now), now
+	}
+	return r.lastRates
+}
+
+// lookAtRates looks at the upstreams whose speed is known; if there are none,
+// at all.
+func (r *Router) lookAtRates(now time.Time) rates {
 	var known, any speed
 	best := 0.0
 	for _, u := range r.upstreams {

@@ -43,9 +43,11 @@ type Router struct {
 	flights []flight // slab; a Ticket names a place and its generation
 	unused  []uint32
 
-	tokens  tokenRates
-	popular popularity
-	answers answers
+	tokens    tokenRates
+	lastRates rates
+	ratesAt   time.Time
+	popular   popularity
+	answers   answers
 
 	// Scratch of one decision, kept so that deciding allocates nothing.
 	held       []int32
