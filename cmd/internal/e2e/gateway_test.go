@@ -33,7 +33,8 @@ type site struct {
 	policy    string // options in lb_policy llm_prefix { … }
 	proxy     string // further lines in reverse_proxy { … }
 	before    string // further lines in the site
-	socket    string // of an earlier gateway, to reload it
+	tcp       bool   // listen on a free port, not on a socket file
+	listen    string // filled in by start
 	log       string
 }
 
@@ -41,12 +42,17 @@ type site struct {
 type gateway struct {
 	t      *testing.T
 	client *http.Client
-	socket string
+	listen string // "unix/…" or an address
 	log    string
 	text   string // the Caddyfile
 }
 
 func (s site) caddyfile() string {
+	port, bind := "", s.listen
+	if s.tcp {
+		bind, port, _ = strings.Cut(s.listen, ":")
+		port = ":" + port
+	}
 	return fmt.Sprintf(`{
 	admin off
 	persist_config off
@@ -55,8 +61,8 @@ func (s site) caddyfile() string {
 		level DEBUG
 	}
 }
-http://gateway {
-	bind unix/%s
+http://gateway%s {
+	bind %s
 	log
 	handle /gateway/metrics {
 		metrics
@@ -73,7 +79,7 @@ http://gateway {
 		}
 	}
 }
-`, s.log, s.socket, s.before, strings.Join(s.upstreams, " "), s.policy, s.proxy)
+`, s.log, port, bind, s.before, strings.Join(s.upstreams, " "), s.policy, s.proxy)
 }
 
 // load makes Caddy run a Caddyfile; an earlier one is replaced, as on reload.
@@ -99,12 +105,15 @@ func (s site) start(t *testing.T) *gateway {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s.socket, s.log = filepath.Join(dir, "s"), filepath.Join(dir, "log")
+	s.listen, s.log = "unix/"+filepath.Join(dir, "s"), filepath.Join(dir, "log")
+	if s.tcp {
+		s.listen = deadAddress(t) // free, as it refuses connections
+	}
 	text := s.caddyfile()
 	if err := load(text); err != nil {
 		t.Fatalf("loading Caddyfile: %v\n%s", err, text)
 	}
-	g := &gateway{t: t, socket: s.socket, log: s.log, text: text}
+	g := &gateway{t: t, listen: s.listen, log: s.log, text: text}
 	g.client = g.newClient()
 	t.Cleanup(func() {
 		g.client.CloseIdleConnections()
@@ -117,7 +126,10 @@ func (s site) start(t *testing.T) *gateway {
 
 func (g *gateway) dial(ctx context.Context) (net.Conn, error) {
 	var d net.Dialer
-	return d.DialContext(ctx, "unix", g.socket)
+	if path, ok := strings.CutPrefix(g.listen, "unix/"); ok {
+		return d.DialContext(ctx, "unix", path)
+	}
+	return d.DialContext(ctx, "tcp", g.listen)
 }
 
 func (g *gateway) newClient() *http.Client {

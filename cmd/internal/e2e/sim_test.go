@@ -30,7 +30,7 @@ func newSim(t *testing.T, opts ...func(*simOptions)) http.Handler {
 	if !ok {
 		t.Fatal("there is no such preset")
 	}
-	o := simOptions{maxModelLen: preset.Config.MaxModelLen, kvTokens: 64 * 1024, speed: 1000, cost: preset.Config.Cost}
+	o := simOptions{maxModelLen: preset.Config.MaxModelLen, kvTokens: 256 * 1024, speed: 1000, cost: preset.Config.Cost}
 	for _, opt := range opts {
 		opt(&o)
 	}
