@@ -18,9 +18,10 @@ const (
 	// speedMemory is what a sample's weight falls to with each later one.
 	speedMemory = 0.98
 	// ownSpeedAfter is the number of samples before an upstream is thought to
-	// differ from the others, and ownSpeedBand by what factor it must:
-	// machines of one kind shall tie.
-	ownSpeedAfter = 16
+	// differ from the others, as many as are remembered: a newcomer without a
+	// queue looks faster than it is. ownSpeedBand is by what factor it must
+	// differ: machines of one kind shall tie.
+	ownSpeedAfter = 50
 	ownSpeedBand  = 1.5
 	// ownSpeedFor is for how long without a first token an upstream is still
 	// thought to differ. One that seems slow may get no work that would show
@@ -52,7 +53,8 @@ func (u *upstream) learnRate(now time.Time, f *flight) {
 	if u.lastToken.After(began) {
 		began = u.lastToken
 	}
-	if took := now.Sub(began).Seconds(); took >= 0 && took < 600 {
+	// How long it was stuck doesn't tell how fast it is.
+	if took := now.Sub(began).Seconds(); took >= 0 && took < 600 && !began.Before(u.recovered) {
 		u.speed.add(f.work+u.unseen, took)
 	}
 	u.lastToken, u.unseen = now, 0

@@ -101,7 +101,7 @@ func TestTurnsFollowTheirPrefix(t *testing.T) {
 func TestFC31OnlyATruePrefixCounts(t *testing.T) {
 	d := newDesk(t, 2)
 	onX := d.serve(prompt("x", 7))
-	busy := d.pick(prompt("x", 7, "long", 200))
+	busy := d.pick(prompt("x", 7, "long", 20))
 	onY := d.pick(prompt("y", 7))
 	if onY.Index == busy.Index {
 		t.Fatal("Y goes to the upstream that is busy with a long prompt")

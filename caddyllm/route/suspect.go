@@ -30,7 +30,9 @@ const (
 // alive notes a sign that an upstream computes.
 func (u *upstream) alive(now time.Time) {
 	u.life = now
-	u.stalled = false
+	if u.stalled {
+		u.stalled, u.recovered = false, now
+	}
 }
 
 // well notes a good answer.

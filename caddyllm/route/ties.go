@@ -1,45 +1,53 @@
 package route
 
+import "math"
+
 // tieBand is how far two costs may be apart, relative to the lesser, to be
 // equal within the noise of the estimate.
 const tieBand = 0.03
 
-// choose returns the best candidate's place. Suspended upstreams, and those
-// that this request was sent to before, come last.
+// rank sets suspended upstreams behind the others, and those that this request
+// was sent to before last of all.
+func (c *candidate) rank() int {
+	switch {
+	case c.tried:
+		return 2
+	case c.last:
+		return 1
+	}
+	return 0
+}
+
+// choose returns the best candidate's place.
 func (r *Router) choose(q *Request) int {
-	rank := func(c *candidate) int {
-		switch {
-		case c.tried:
-			return 2
-		case c.last:
-			return 1
-		}
-		return 0
-	}
-	best := 0
+	best, rank := 0, r.candidates[0].rank()
 	for i := 1; i < len(r.candidates); i++ {
-		a, b := &r.candidates[i], &r.candidates[best]
-		if ra, rb := rank(a), rank(b); ra < rb || ra == rb && a.cost < b.cost {
-			best = i
+		c := &r.candidates[i]
+		if own := c.rank(); own < rank || own == rank && c.cost < r.candidates[best].cost {
+			best, rank = i, own
 		}
 	}
-	first := &r.candidates[best]
-	limit, wanted := first.cost*(1+tieBand), rank(first)
-	var bestScore uint64
-	var bestBlocks int32
+	return r.breakTies(q, best, rank)
+}
+
+// breakTies chooses among the candidates of a rank that are as good as the
+// best. Where the best is one for the worth of a copy, those equal that have
+// the first token as soon.
+func (r *Router) breakTies(q *Request, best, rank int) int {
+	cost, first, most := r.candidates[best].cost*(1+tieBand), math.Inf(1), int32(0)
 	for i := range r.candidates {
-		if c := &r.candidates[i]; rank(c) == wanted && c.cost <= limit {
-			bestBlocks = max(bestBlocks, c.blocks)
+		if c := &r.candidates[i]; c.cost <= cost && c.rank() == rank {
+			first, most = min(first, c.first), max(most, c.blocks)
 		}
 	}
+	first *= 1 + tieBand
+	var bestScore uint64
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		// Among equals, what is held counts: it saves the engine work that
-		// the next request would wait for.
-		if rank(c) != wanted || c.cost > limit || c.blocks < bestBlocks {
+		if c.cost > cost || c.first > first || c.rank() != rank {
 			continue
 		}
-		if score := r.score(q, c); score >= bestScore {
+		if score := r.score(q, c.up, int(most)); score >= bestScore {
 			best, bestScore = i, score
 		}
 	}
@@ -47,17 +55,16 @@ func (r *Router) choose(q *Request) int {
 }
 
 // score ranks an upstream among equals, by rendezvous hashing of the first
-// block that it doesn't hold: each prompt has its own order of upstreams, the
-// same in every gateway, which hardly changes when upstreams come or go. The
-// blocks before are held by all that tie, and may be a system prompt, whose
-// users must not all follow one order. A prompt of less than a block goes
-// anywhere.
-func (r *Router) score(q *Request, c *candidate) uint64 {
+// block that none of them holds: each prompt has its own order of upstreams,
+// the same in every gateway, which hardly changes when upstreams come or go.
+// The blocks before may be a system prompt, whose users must not all follow
+// one order. A prompt of less than a block goes anywhere.
+func (r *Router) score(q *Request, u *upstream, held int) uint64 {
 	if len(q.Chain) == 0 {
 		r.rng += 0x9e3779b97f4a7c15
 		return mix(r.rng)
 	}
-	return mix(q.Chain[min(int(c.blocks), len(q.Chain)-1)] ^ c.up.hash)
+	return mix(q.Chain[min(held, len(q.Chain)-1)] ^ u.hash)
 }
 
 // mix is the output function of SplitMix64 (Steele, Lea, Flood 2014).

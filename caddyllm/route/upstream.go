@@ -30,6 +30,7 @@ type upstream struct {
 	stalled   bool      // has work, and nothing comes of it
 	probed    time.Time // when one request was last sent to see, zero if none since
 	life      time.Time // the last sign that it computes
+	recovered time.Time // when it was last no longer stalled
 
 	load        Load
 	still       int // pages in a row that are like the one before
