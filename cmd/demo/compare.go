@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -85,12 +86,20 @@ func (c *compare) run(ctx context.Context, p programs, stdout, stderr io.Writer)
 	if c.json {
 		err = report.WriteJSON(stdout)
 	} else {
-		err = writeTable(stdout, &report)
+		err = writeTable(stdout, &report, c.engine())
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return verdict(report.Results)
+}
+
+// engine says what the simulators simulate.
+func (c *compare) engine() string {
+	if c.kvTokens <= 0 {
+		return c.preset
+	}
+	return fmt.Sprintf("%s, KV cache of %s tokens", c.preset, humanize.Comma(int64(c.kvTokens)))
 }
 
 // findTrace looks in the working folder, then beside the folder of binaries.

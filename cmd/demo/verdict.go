@@ -11,9 +11,9 @@ import (
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/replay"
 )
 
-// writeTable prints one line for each policy.
-func writeTable(w io.Writer, report *replay.Report) error {
-	fmt.Fprintf(w, "\n%s on %d simulated vLLM servers, cold caches for each policy\n\n", report.Trace, report.Replicas)
+// writeTable prints one line for each policy; engine says what was simulated.
+func writeTable(w io.Writer, report *replay.Report, engine string) error {
+	fmt.Fprintf(w, "\n%s on %d simulated vLLM servers (%s), cold caches for each policy\n\n", report.Trace, report.Replicas, engine)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "policy\tTTFT mean\tTTFT p99\tcached tokens\trequests per upstream\tfailed\t")
 	for i := range report.Results {

@@ -53,12 +53,12 @@ func TestTheTableHasALineForEachPolicy(t *testing.T) {
 	var b bytes.Buffer
 	err := writeTable(&b, &replay.Report{Trace: "support.jsonl", Replicas: 3, Results: []replay.Result{
 		result("llm_prefix", 0.9, 100), result("round_robin", 0.512, 200), {Policy: "ip_hash", Requests: 9, Failed: 9},
-	}})
+	}}, (&compare{preset: "large", kvTokens: 12_288}).engine())
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `
-support.jsonl on 3 simulated vLLM servers, cold caches for each policy
+support.jsonl on 3 simulated vLLM servers (large, KV cache of 12,288 tokens), cold caches for each policy
 
         policy   TTFT mean   TTFT p99   cached tokens   requests per upstream   failed
     llm_prefix      100 ms     300 ms          90.0 %               4 / 3 / 2        0
