@@ -16,16 +16,24 @@
 //	cost  = (W + S'·(1 + θ·decoding)) / rate + mem
 //
 // The smallest cost wins; costs within the noise of the estimate are a tie,
-// decided by rendezvous hashing of the prompt's first block. What r holds is
-// the Router's own model of its prefix cache: an LRU of blocks sized by the
-// capacity that r's metrics tell, corrected by the cached tokens that answers
-// tell. rate is learned from first tokens.
+// decided by rendezvous hashing of the prompt's first block that none of the
+// tied holds. What r holds is the Router's own model of its prefix cache: an
+// LRU of blocks sized by the capacity that r's metrics tell, corrected by the
+// cached tokens that answers tell. rate is learned from first tokens.
+//
+// Upstreams that this request was sent to before come last of all, and before
+// them those that are suspect: that failed, or have work and show no sign of
+// it. A suspect gets a request now and then, and is trusted again at its
+// first token, or when its counters move. Load that can't be seen is never
+// taken for none: it is guessed as that of the upstreams that can be seen.
 //
 // # Reading guide
 //
-// api.go has the vocabulary, router.go the life of a request, cost.go the
-// formula, popular.go its discount for popular prefixes, foreign.go what
-// scrapes teach, learn.go what answers teach, ties.go how ties fall.
+// api.go has the vocabulary, router.go the life of a request, upstream.go what
+// of it an upstream carries. cost.go is the formula, popular.go its discount
+// for popular prefixes, ties.go how ties fall. foreign.go is what scrapes
+// teach, learn.go what answers teach, suspect.go what silence teaches.
+// snapshot.go shows it all.
 //
 // Nothing here knows the time or chance but by arguments and Options.Seed. A
 // Router is not safe for concurrent use.
