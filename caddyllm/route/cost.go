@@ -96,7 +96,9 @@ func (r *Router) weighOne(now time.Time, c *candidate, block float64, unknown ot
 	c.matched = max(min(float64(c.blocks)*block, c.prompt-block), 0)
 	missed := max(c.prompt-c.matched, block)
 	c.work = requestWork + missed + attention*missed*(c.matched+missed/2)
-	c.worth = c.work * r.wanted(int(c.blocks), missed, block)
+	// Only tokens are discounted: what a request costs beyond them it costs
+	// anywhere, and an idle holder stays the best choice.
+	c.worth = requestWork + (c.work-requestWork)*r.wanted(int(c.blocks), missed, block)
 	if !c.known {
 		c.others = unknown
 	}
