@@ -34,7 +34,6 @@ var impure = map[string]string{
 	"os":                                  "a pure package does no I/O and reads no environment",
 	"log":                                 "what happened is returned, not printed",
 	"math/rand":                           "global randomness makes runs unrepeatable; take a source as an argument",
-	"sync":                                "a pure package is single-threaded and says so",
 	"time.Now":                            "now is an argument",
 	"go.uber.org/":                        "logging belongs to the glue",
 	"github.com/prometheus/client_golang": "metrics belong to the glue",

@@ -122,7 +122,7 @@ func TestFC79ClientLeavesDuringPrefill(t *testing.T) {
 // A thousand clients leave in the middle of their streams: nothing of them is
 // left running, waiting or counted.
 func TestAThousandClientsLeaveMidStream(t *testing.T) {
-	engines := newEngines(t, 3, slowModel)
+	engines := newEngines(t, 3, realTime)
 	g := site{upstreams: addrs(engines)}.start(t)
 	var clients sync.WaitGroup
 	slots := make(chan struct{}, 100)

@@ -104,15 +104,15 @@ func TestFC31OnlyATruePrefixCounts(t *testing.T) {
 	}
 	onX := complete(x).engine
 
-	// Y is forced elsewhere: where X lives, a long prompt is being worked on.
+	// Y is forced elsewhere: where X lives, a longer prompt is being worked on.
 	i := slices.IndexFunc(engines, func(e *engine) bool { return e.name == onX })
 	engines[i].hold()
 	var held sync.WaitGroup
-	held.Go(func() { complete(x + text("long", 60_000)) })
-	eventually(t, "the long prompt has arrived", func() bool { return engines[i].count() == 2 })
+	held.Go(func() { complete(x + text("longer", 4000)) })
+	eventually(t, "the longer prompt has arrived", func() bool { return engines[i].count() == 2 })
 	onY := complete(y).engine
 	if onY == onX {
-		t.Fatalf("Y landed on %s, which is busy with a long prompt", onY)
+		t.Fatalf("Y landed on %s, which is busy with a longer prompt", onY)
 	}
 	engines[i].release()
 	held.Wait()

@@ -78,6 +78,9 @@ func slowModel(o *simOptions) {
 	o.kvTokens = 512 * 1024
 }
 
+// realTime is as fast as the real thing, so that answers can be left.
+func realTime(o *simOptions) { o.speed = 1 }
+
 // bigModel takes prompts of megabytes.
 func bigModel(o *simOptions) {
 	o.maxModelLen = 4 << 20
