@@ -61,7 +61,7 @@ func newCompare(bin *string) *cobra.Command {
 	f.Float64Var(&c.speed, "speed", 40, "divides the recorded times between turns; 0 ignores them")
 	f.IntVar(&c.maxTokens, "max-tokens", 16, "length of each reply; short, since it is the prompts that differ")
 	f.StringVar(&c.preset, "preset", defaultPreset, "hardware and model to simulate")
-	f.IntVar(&c.kvTokens, "kv-tokens", defaultKVTokens, "tokens that each server's KV cache holds; 0 for the preset's")
+	f.IntVar(&c.kvTokens, "kv-tokens", defaultKVTokens, "tokens that each server's KV cache holds, 0 for the preset's; where one cache holds all of the trace, no policy can beat one server's hits")
 	f.BoolVar(&c.json, "json", false, "print the report as one JSON object")
 	return cmd
 }
