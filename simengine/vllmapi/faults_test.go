@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -107,8 +108,6 @@ func TestFaultsThatHitRequests(t *testing.T) {
 	}
 }
 
-// With a fast engine several tokens come at once; a fault lets through no more
-// than its own.
 func TestAFaultInTheMiddleIsExact(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		whole := b.post(textPath, stockBody).whole(t).Choices[0].Text
@@ -120,9 +119,39 @@ func TestAFaultInTheMiddleIsExact(t *testing.T) {
 			}
 			remove()
 		}
-		j := &job{fault: &armedFault{Fault: Fault{Kind: FaultCloseStream, Tokens: 3}}, generated: 10}
-		if over := j.fault.beyond(j.generated); over != 7 {
-			t.Errorf("10 tokens are %d beyond 3", over)
+	})
+}
+
+// With an engine that is faster than its readers all tokens come at once. A
+// fault in the middle lets through no more than its own all the same.
+func TestAFaultInTheMiddleOfAGulp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, benchEngine, 1)
+		for _, stream := range []bool{true, false} {
+			j, err := b.prepare([]byte(stockBody), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := httptest.NewRecorder()
+			j.x = newExchange(w, httptest.NewRequest(http.MethodPost, textPath, nil))
+			j.fault = &armedFault{Fault: Fault{Kind: FaultStreamError, Tokens: 3}}
+			streams, err := b.submit(t.Context(), j.sequences)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // the reply is whole by then
+			if stream {
+				j.sendStream(t.Context(), merge(t.Context(), streams))
+			} else {
+				j.sendWhole(t.Context(), merge(t.Context(), streams))
+			}
+			text := w.Body.String()
+			if n := strings.Count(text, `"choices"`); stream && n != 1 || !stream && n != 0 {
+				t.Errorf("stream %v: %d events with text: %s", stream, n, text)
+			}
+			if shown := j.sequences[0].shown(4)[8:]; !strings.Contains(text, "simulated fault") || strings.Contains(text, shown) || strings.Contains(text, `"length"`) {
+				t.Errorf("stream %v: %s", stream, text)
+			}
 		}
 	})
 }

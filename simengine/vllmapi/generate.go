@@ -71,6 +71,7 @@ type job struct {
 	created      int64
 	details      bool // usage tells cached tokens
 	promptTokens int  // of all prompts
+	maxTokens    int  // bound of a reply, of the last prompt
 	sequences    []*sequence
 	generated    int // tokens of all sequences
 	unfinished   int
@@ -107,6 +108,7 @@ func (s *Server) prepare(body []byte, chat bool) (*job, *apiError) {
 			return nil, err
 		}
 		j.promptTokens += len(g.prompts[i])
+		j.maxTokens = l.maxTokens
 		j.addSequences(s.textSeed(g, g.prompts[i]), seed, g.prompts[i], l, engine.BlockSize)
 	}
 	j.unfinished = len(j.sequences)
@@ -276,7 +278,7 @@ func (j *job) receive(ctx context.Context, o *outputs) (*sequence, int) {
 func (j *job) note(s *Server) {
 	j.x.entry.CachedTokens, j.x.entry.OutputTokens = j.cached(), j.generated
 	if j.unfinished == 0 && s.c.Exporter != nil {
-		s.c.Exporter.ObserveParams(j.g.n, j.g.maxTokens)
+		s.c.Exporter.ObserveParams(j.g.n, j.maxTokens)
 	}
 }
 

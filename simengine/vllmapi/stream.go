@@ -15,10 +15,13 @@ func (j *job) sendStream(ctx context.Context, o *outputs) {
 	j.x.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	j.x.WriteHeader(http.StatusOK)
 	j.x.flush()
-	for first := true; j.unfinished > 0; first = false {
+	for first := true; ; first = false {
 		if j.fault.due(j.generated) {
 			j.strikeStream()
 			return
+		}
+		if j.unfinished == 0 {
+			break
 		}
 		q, before := j.receive(ctx, o)
 		if q == nil {

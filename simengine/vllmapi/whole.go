@@ -7,10 +7,13 @@ import (
 
 // sendWhole waits for all choices and answers at once.
 func (j *job) sendWhole(ctx context.Context, o *outputs) {
-	for j.unfinished > 0 {
+	for {
 		if j.fault.due(j.generated) {
 			j.fault.strikeWhole(j.x)
 			return
+		}
+		if j.unfinished == 0 {
+			break
 		}
 		if q, _ := j.receive(ctx, o); q == nil {
 			return
