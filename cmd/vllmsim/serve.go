@@ -65,9 +65,12 @@ func serve(ctx context.Context, o *options, engine simengine.Config, stdout io.W
 				return err
 			}
 		}
-		fmt.Fprintf(stdout, "vllmsim: listening on %s model=%s preset=%s\n", reachable(s.listener.Addr()), o.model, o.preset)
 	}
-	return run(ctx, servers)
+	return run(ctx, servers, func() {
+		for _, s := range servers {
+			fmt.Fprintf(stdout, "vllmsim: listening on %s model=%s preset=%s\n", reachable(s.listener.Addr()), o.model, o.preset)
+		}
+	})
 }
 
 func newServer(o *options, config simengine.Config, i int) (*server, error) {
@@ -105,8 +108,9 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 }
 
 // run serves until ctx ends or a server fails, and waits for all that it
-// started: for each server its driver, its faults and its accept loop.
-func run(ctx context.Context, servers []*server) error {
+// started: for each server its driver, its faults and its accept loop. It
+// calls started when all are.
+func run(ctx context.Context, servers []*server, started func()) error {
 	// Engines outlive ctx, so that answers have their grace.
 	engines, stopEngines := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngines()
@@ -121,6 +125,7 @@ func run(ctx context.Context, servers []*server) error {
 			}
 		})
 	}
+	started()
 	var err error
 	select {
 	case <-ctx.Done():

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
+)
+
+// program is a run of the command.
+type program struct {
+	lines *bufio.Reader
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	p := &program{lines: bufio.NewReader(r), stop: cancel, ended: make(chan error, 1)}
+	cmd := newRoot()
+	cmd.SetArgs(args)
+	cmd.SetOut(w)
+	go func() {
+		err := cmd.ExecuteContext(ctx)
+		w.Close()
+		p.ended <- err
+	}()
+	t.Cleanup(cancel)
+	return p
+}
+
+// listening reads a line and returns the URL in it.
+func (p *program) listening(t *testing.T, rest string) string {
+	t.Helper()
+	line, err := p.lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("reading a line: %v, %v", err, <-p.ended)
+	}
+	after, ok := strings.CutPrefix(line, "vllmsim: listening on ")
+	url, tail, _ := strings.Cut(strings.TrimSuffix(after, "\n"), " ")
+	if !ok || tail != rest {
+		t.Fatalf("line %q, want it to end with %q", line, rest)
+	}
+	return url
+}
+
+func post(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	res, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+func TestServersListenAnswerAndStop(t *testing.T) {
+	faults := filepath.Join(t.TempDir(), "faults.json")
+	if err := os.WriteFile(faults, []byte(`[{"kind":"status","status":503,"after_requests":1,"count":1,"servers":[1]}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "--listen", "127.0.0.1:0", "--count", "3", "--speed", "1000", "--model", "org/name", "--faults", faults)
+	urls := map[string]bool{}
+	for i := range 3 {
+		url := p.listening(t, "model=org/name preset=llama3.1-8b-h100")
+		urls[url] = true
+		var texts []string
+		for request := range 3 {
+			status, text := post(t, url, `{"model":"org/name","prompt":"x"}`)
+			if want := i == 1 && request == 1; (status == 503) != want || !want && status != 200 {
+				t.Errorf("server %d, request %d: %d %s", i, request, status, text)
+			}
+			texts = append(texts, text)
+		}
+		res, err := http.Get(url + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !strings.Contains(string(page), `model_name="org/name"`) {
+			t.Errorf("the page of server %d is %.200s, %v", i, page, err)
+		}
+		if strings.Contains(texts[0], texts[2]) {
+			t.Errorf("two answers are the same to the id: %s", texts[0])
+		}
+	}
+	if len(urls) != 3 {
+		t.Errorf("addresses are %v, want three", urls)
+	}
+	p.stop()
+	if err := <-p.ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	for url := range urls {
+		if conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://")); err == nil {
+			conn.Close()
+			t.Errorf("%s still listens", url)
+		}
+	}
+}
+
+// An answer that takes for ever doesn't hold up the end.
+func TestStoppingCutsAnswersThatDoNotEnd(t *testing.T) {
+	p := start(t, "--listen", "127.0.0.1:0", "--count", "1")
+	url := p.listening(t, "model=llama3.1-8b preset=llama3.1-8b-h100")
+	res, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x","max_tokens":100000,"ignore_eos":true,"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	begin := time.Now()
+	p.stop()
+	if err := <-p.ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("took %v to end", took)
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err == nil {
+		t.Error("the stream ended well")
+	}
+}
+
+func TestAPortThatIsTakenIsAnError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := start(t, "--listen", l.Addr().String(), "--count", "1")
+	if line, err := p.lines.ReadString('\n'); err == nil {
+		t.Errorf("it says %q", line)
+	}
+	if err := <-p.ended; err == nil || !strings.Contains(err.Error(), "listening") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// parsed is the engine that flags make.
+func parsed(t *testing.T, args ...string) (options, simengine.Config, error) {
+	t.Helper()
+	var o options
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.register(f)
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	c, err := o.engine(f)
+	return o, c, err
+}
+
+func TestFlagsChangeThePreset(t *testing.T) {
+	preset, _ := simengine.PresetByName("llama3-70b-tp4-h100")
+	o, c, err := parsed(t, "--preset", "llama3-70b-tp4-h100")
+	if err != nil || c != preset.Config || o.model != "llama3-70b" || o.count != 3 || o.listen != "127.0.0.1:9101" {
+		t.Errorf("the preset alone: %+v, %+v, %v", o, c, err)
+	}
+	want := preset.Config
+	want.BlockSize, want.Blocks, want.MaxNumSeqs, want.MaxNumBatchedTokens, want.MaxModelLen = 32, 2049, 4, 512, 65_536
+	want.Cost = simengine.Cost{Base: 10 * time.Millisecond, PrefillToken: 62.5e-6, RequestOverhead: 40 * time.Millisecond}
+	_, c, err = parsed(t, "--preset", "llama3-70b-tp4-h100", "--block-size", "32", "--kv-tokens", "65536", "--max-num-seqs", "4", "--max-num-batched-tokens", "512",
+		"--step-base", "10ms", "--request-overhead", "40ms", "--prefill-us-per-token", "62.5", "--decode-us-per-seq", "0", "--context-ns-per-token", "0", "--attention-ns", "0")
+	if err != nil || fmt.Sprint(c) != fmt.Sprint(want) {
+		t.Errorf("got %+v, %v\nwant %+v", c, err, want)
+	}
+}
+
+func TestFlagsThatMakeNoSense(t *testing.T) {
+	for _, args := range [][]string{
+		{"--preset", "x"}, {"--profile", "x"}, {"--count", "0"}, {"--count", "1025"}, {"--speed", "0"}, {"--speed", "NaN"}, {"--speed", "1e7"},
+		{"--keep-alive", "0"}, {"--block-size", "0"}, {"--block-size", "5000"}, {"--kv-tokens", "-5"}, {"--kv-tokens", "9000000000000"},
+		{"--kv-tokens", "1000", "--max-model-len", "2000"}, {"--max-num-seqs", "-1"}, {"--step-base", "-1s"}, {"--prefill-us-per-token", "-1"},
+		{"--prefill-us-per-token", "NaN"}, {"--max-model-len", "1"},
+	} {
+		if _, c, err := parsed(t, args...); err == nil {
+			t.Errorf("%v gives %+v", args, c)
+		}
+	}
+	for _, listen := range []string{"", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:65534"} {
+		o := options{listen: listen, count: 3}
+		if list, err := o.addresses(); err == nil {
+			t.Errorf("--listen %q gives %v", listen, list)
+		}
+	}
+	o := options{listen: "[::1]:9101", count: 2}
+	if list, err := o.addresses(); err != nil || fmt.Sprint(list) != "[[::1]:9101 [::1]:9102]" {
+		t.Errorf("addresses are %v, %v", list, err)
+	}
+}
+
+func TestAddressesThatAreOpenToAllArePrintedAsLoopback(t *testing.T) {
+	for _, c := range []struct{ ip, want string }{
+		{"0.0.0.0", "http://127.0.0.1:80"}, {"::", "http://127.0.0.1:80"}, {"::1", "http://[::1]:80"}, {"10.0.0.1", "http://10.0.0.1:80"},
+	} {
+		if got := reachable(&net.TCPAddr{IP: net.ParseIP(c.ip), Port: 80}); got != c.want {
+			t.Errorf("reachable(%s) = %s, want %s", c.ip, got, c.want)
+		}
+	}
+}
+
+func TestFilesOfFaults(t *testing.T) {
+	list, err := parseFaults([]byte(`[
+		{"kind":"close_stream","tokens":10,"at":"10s","for":"1.5s","servers":[0,2]},
+		{"kind":"metrics","body":"","status":204},
+		{"kind":"slow","factor":3}
+	]`), 3)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	if f := list[0].fault(); f.Tokens != 10 || f.At != 10*time.Second || f.For != 1500*time.Millisecond || list[0].concerns(1) || !list[0].concerns(2) || !list[1].concerns(1) {
+		t.Errorf("the first is %+v", list[0])
+	}
+	if f := list[1].fault(); f.Body == nil || *f.Body != "" || f.Status != 204 {
+		t.Errorf("the second is %+v", list[1])
+	}
+	for _, text := range []string{
+		``, `{}`, `[{}]`, `[{"kind":"x"}]`, `[{"kind":"hang","at":10}]`, `[{"kind":"hang","at":"soon"}]`, `[{"kind":"hang","unknown":1}]`,
+		`[{"kind":"hang","servers":[3]}]`, `[{"kind":"hang","servers":[-1]}]`, `[{"kind":"slow"}]`, `[] []`,
+		`[` + strings.Repeat(`{"kind":"hang"},`, maxFaults) + `{"kind":"hang"}]`,
+	} {
+		if list, err := parseFaults([]byte(text), 3); err == nil {
+			t.Errorf("parseFaults(%.60s) = %+v", text, list)
+		}
+	}
+	if _, err := readFaults(filepath.Join(t.TempDir(), "none"), 1); err == nil {
+		t.Error("a file that isn't there has faults")
+	}
+}
+
+func FuzzParseFaults(f *testing.F) {
+	f.Add([]byte(`[{"kind":"close_stream","tokens":10,"at":"10s","for":"1.5s","servers":[0]}]`))
+	f.Add([]byte(`[{"kind":"metrics","body":"x","header":{"A":"b"},"cut":true}]`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := parseFaults(text, 2)
+		if err != nil {
+			return
+		}
+		for _, s := range list {
+			fault := s.fault()
+			if err := fault.Validate(); err != nil {
+				t.Errorf("%+v: %v", s, err)
+			}
+		}
+	})
+}
