@@ -1,4 +1,4 @@
-# make          what CI runs: build, vet, import policy, tests
+# make          build, vet, smoke, all tests; .ci/run adds demo and race
 # make demo     simulators and Caddy, a short replay under four policies, one table
 # make run      simulators and Caddy in the foreground on Caddyfile.example
 # make test     all tests; the other targets are below
