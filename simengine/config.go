@@ -56,6 +56,10 @@ type Config struct {
 	// DisablePrefixCaching makes every prompt a cold one.
 	DisablePrefixCaching bool
 
+	// KVEvents makes the engine note what its prefix cache stores and drops; see
+	// Engine.KVEvents. Off by default.
+	KVEvents bool
+
 	// Cost is the time that steps take. The zero value is the cost of
 	// Llama-3.1-8B on one H100.
 	Cost Cost

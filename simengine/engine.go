@@ -32,6 +32,14 @@ type Engine struct {
 	spare []*sequence // for reuse, with their slices
 	order uint64
 
+	controls []control // sleeps and wakes not seen yet, in order
+	asleep   bool
+	paused   pause // how, if asleep
+	clearing bool  // the cache is to be dropped when nobody holds a block
+
+	kvEvents  []KVEvent // of the step that ended
+	kvPending []KVEvent // of the step in progress
+
 	outputs []Output
 	stats   Stats // counters run on; gauges and readers see shown
 	shown   Stats
@@ -47,11 +55,15 @@ func New(cfg Config) (*Engine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Engine{
+	e := &Engine{
 		cfg:  cfg,
 		pool: kv.New(cfg.Blocks, !cfg.DisablePrefixCaching),
 		byID: make(map[uint64]*sequence),
-	}, nil
+	}
+	if cfg.KVEvents {
+		e.pool.Evicted = e.removed
+	}
+	return e, nil
 }
 
 // Config returns the configuration with its defaults filled in.
@@ -138,14 +150,17 @@ func (e *Engine) Next() (at time.Duration, busy bool) {
 	if e.busy {
 		return e.end, true
 	}
-	// No step is in progress, so nothing waits: schedule always finds a request
-	// to run if there is one.
+	// No step is in progress, so nothing waits, or the engine sleeps: schedule
+	// always finds a request to run if there is one.
 	at = math.MaxInt64
 	if len(e.arriving) > 0 {
 		at, busy = e.arriving[0].times.Queued, true
 	}
 	if len(e.leaving) > 0 {
 		at, busy = min(at, e.leaving[0].leaveAt), true
+	}
+	if len(e.controls) > 0 {
+		at, busy = min(at, e.controls[0].at), true
 	}
 	if !busy {
 		return 0, false
@@ -158,7 +173,7 @@ func (e *Engine) Next() (at time.Duration, busy bool) {
 // outputs are those of the step that ended, in batch order, then aborts; the
 // slice is valid until the next call.
 func (e *Engine) Step(now time.Duration) []Output {
-	e.outputs = e.outputs[:0]
+	e.outputs, e.kvEvents = e.outputs[:0], e.kvEvents[:0]
 	if e.busy && now < e.end {
 		return nil
 	}
@@ -166,9 +181,12 @@ func (e *Engine) Step(now time.Duration) []Output {
 	if e.busy {
 		e.finish(now)
 		e.busy = false
+		e.kvEvents, e.kvPending = e.kvPending, e.kvEvents
 		e.show()
 	}
 	left := e.leave(now)
+	left = e.control(now) || left
+	e.clear()
 	e.arrive(now)
 	if work, ok := e.schedule(now); ok {
 		e.busy = true
@@ -185,7 +203,15 @@ func (e *Engine) Stats() Stats { return e.shown }
 
 // ResetPrefixCache forgets all cached blocks, as vLLM's /reset_prefix_cache. It
 // does nothing and returns false while a request holds blocks.
-func (e *Engine) ResetPrefixCache() bool { return e.pool.Reset() }
+func (e *Engine) ResetPrefixCache() bool {
+	if !e.pool.Reset() {
+		return false
+	}
+	if e.cfg.KVEvents {
+		e.kvPending = append(e.kvPending, KVEvent{Kind: AllBlocksCleared})
+	}
+	return true
+}
 
 // show publishes the snapshot that ends a step.
 func (e *Engine) show() {

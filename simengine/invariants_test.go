@@ -34,7 +34,7 @@ func (e *Engine) invariants() error {
 		return fmt.Errorf("a step of %d tokens, at most %d may be", tokens, e.cfg.MaxNumBatchedTokens)
 	case e.busy != (tokens > 0):
 		return fmt.Errorf("step in progress: %v, with %d tokens", e.busy, tokens)
-	case !e.busy && len(e.running)+e.waiting.len() > 0:
+	case !e.busy && !e.asleep && len(e.running)+e.waiting.len() > 0:
 		return fmt.Errorf("idle with %d running and %d waiting", len(e.running), e.waiting.len())
 	case len(e.byID) != len(e.running)+e.waiting.len()+len(e.arriving):
 		return fmt.Errorf("%d requests known, %d+%d+%d there", len(e.byID), len(e.running), e.waiting.len(), len(e.arriving))

@@ -8,11 +8,14 @@ import (
 // schedule composes the next step: it gives each sequence its chunk. It returns
 // what the step works on, and false if there is nothing to do.
 func (e *Engine) schedule(now time.Duration) (load, bool) {
+	if e.asleep && e.paused.mode == PauseKeep {
+		return load{}, false
+	}
 	for {
 		budget, preempted := e.advance(e.cfg.MaxNumBatchedTokens)
 		// Whoever would come in now would take the memory that was just won by
 		// throwing someone out.
-		if !preempted {
+		if !preempted && !e.asleep {
 			budget = e.admit(now, budget)
 		}
 		if budget < e.cfg.MaxNumBatchedTokens {
@@ -124,7 +127,9 @@ func (e *Engine) reserve(s *sequence, n int) bool {
 		}
 	}
 	for full := s.full(n, e.cfg.BlockSize); s.registered < full; s.registered++ {
-		e.pool.Register(s.blocks[s.registered], s.hash(s.registered))
+		if e.pool.Register(s.blocks[s.registered], s.hash(s.registered)) && e.cfg.KVEvents {
+			e.stored(s, s.registered)
+		}
 	}
 	return true
 }

@@ -39,12 +39,18 @@ type Options struct {
 	// which they happened, with the driver locked: it must be quick and must
 	// not call the Driver. The slice is valid during the call.
 	Observe func([]simengine.Output)
+
+	// ObserveKV, if not nil, is told of the KV events of each step that had
+	// some, before Observe of the same step, under the same rules. It needs
+	// simengine.Config.KVEvents.
+	ObserveKV func(at time.Duration, events []simengine.KVEvent)
 }
 
 // Driver owns an Engine. Its methods may be called concurrently.
 type Driver struct {
-	observe func([]simengine.Output)
-	wake    chan struct{} // something for Run to see; holds one
+	observe   func([]simengine.Output)
+	observeKV func(time.Duration, []simengine.KVEvent)
+	wake      chan struct{} // something for Run to see; holds one
 
 	mu      sync.Mutex // guards all below, and the engine
 	engine  *simengine.Engine
@@ -58,11 +64,12 @@ type Driver struct {
 // belongs to it from now on.
 func New(e *simengine.Engine, o Options) *Driver {
 	return &Driver{
-		observe: o.Observe,
-		wake:    make(chan struct{}, 1),
-		engine:  e,
-		clock:   clock{speed: between(1/SpeedMax, o.Speed, SpeedMax), factor: 1},
-		streams: make(map[uint64]*Stream),
+		observe:   o.Observe,
+		observeKV: o.ObserveKV,
+		wake:      make(chan struct{}, 1),
+		engine:    e,
+		clock:     clock{speed: between(1/SpeedMax, o.Speed, SpeedMax), factor: 1},
+		streams:   make(map[uint64]*Stream),
 	}
 }
 
@@ -106,7 +113,11 @@ func (d *Driver) catchUp() time.Duration {
 		if at > now {
 			return d.clock.until(wall, at)
 		}
-		d.deliver(d.engine.Step(at))
+		outputs := d.engine.Step(at)
+		if events := d.engine.KVEvents(); len(events) > 0 && d.observeKV != nil {
+			d.observeKV(at, events)
+		}
+		d.deliver(outputs)
 	}
 	return 0
 }
@@ -233,6 +244,30 @@ func (d *Driver) ResetPrefixCache() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.engine.ResetPrefixCache()
+}
+
+// Sleep is Engine.Sleep: the engine finishes its step and holds, while its clock
+// runs on.
+func (d *Driver) Sleep(level int, mode simengine.PauseMode) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.signal()
+	return d.engine.Sleep(d.clock.now(time.Now()), level, mode)
+}
+
+// Wake is Engine.Wake.
+func (d *Driver) Wake() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.engine.Wake(d.clock.now(time.Now()))
+	d.signal()
+}
+
+// Asleep is Engine.Asleep.
+func (d *Driver) Asleep() (level int, asleep bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.engine.Asleep()
 }
 
 // Pause stops the engine's clock, and with it everything: requests are taken in

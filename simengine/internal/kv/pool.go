@@ -31,6 +31,10 @@ type block struct {
 
 // Pool is the KV memory of one engine.
 type Pool struct {
+	// Evicted, if not nil, is told of each hash that is dropped because its
+	// block was taken.
+	Evicted func(hash uint64)
+
 	size    int // with block 0
 	caching bool
 
@@ -123,6 +127,9 @@ func (p *Pool) take() int32 {
 	default:
 		id = p.oldest
 		p.unlink(id)
+		if p.Evicted != nil {
+			p.Evicted(p.blocks[id].hash)
+		}
 		p.forget(id)
 		p.evictions++
 	}
@@ -130,23 +137,24 @@ func (p *Pool) take() int32 {
 	return id
 }
 
-// Register says what a held block will contain. It does nothing without caching
-// or if the block has a hash.
-func (p *Pool) Register(id int32, hash uint64) {
+// Register says what a held block will contain. It does nothing and returns
+// false without caching or if the block has a hash.
+func (p *Pool) Register(id int32, hash uint64) bool {
 	b := &p.blocks[id]
 	if !p.caching || b.hashed {
-		return
+		return false
 	}
 	b.hash, b.hashed = hash, true
 	first, ok := p.byHash[hash]
 	if !ok {
 		p.byHash[hash] = id
 		b.twinPrev, b.twinNext = id, id
-		return
+		return true
 	}
 	last := p.blocks[first].twinPrev
 	b.twinPrev, b.twinNext = last, first
 	p.blocks[last].twinNext, p.blocks[first].twinPrev = id, id
+	return true
 }
 
 // Release gives one reference to each block back, the last one first: the tail
