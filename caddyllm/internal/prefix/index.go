@@ -4,22 +4,24 @@ package prefix
 
 // Index remembers, for each upstream, the blocks that its prefix cache probably
 // holds: a table of (block hash, upstream) entries with a least recently used
-// list for each upstream. All upstreams share one table, in which sixteen that
-// hold the same block are found together.
+// list for each upstream. All upstreams share one table, in which all of a group
+// of 64 that hold the same block are found at once.
 //
 // A block's hash stands for all blocks before it, and whoever computed the
 // block has those. Put keeps that true of what is remembered: earlier blocks
 // are always used later than those behind them, and so evicted later.
 //
-// The table grows by linear hashing: an insert splits at most one bucket, and
-// no operation ever moves the whole. An entry takes 24 bytes and its share of
-// the buckets 4 to 8. An Index is not safe for concurrent use.
+// The table grows by linear hashing: an insert splits at most two buckets, and
+// no operation ever moves the whole. An entry takes 20 bytes and its bucket 4;
+// a block that many upstreams hold takes another 24 for each 64 of them. An
+// Index is not safe for concurrent use.
 type Index struct {
 	entries [][]entry // slabs, so that growing moves nothing
 	unused  uint32    // list of free entries, by chain
 	next    uint32    // the first entry that was never used
-	limit   uint32
-	live    int
+	limit   int
+	taken   int // entries in use, sets among them
+	sets    int
 
 	buckets [][]uint32 // slabs of heads of chains
 	level   uint       // buckets are 1<<level plus those split in this round
@@ -29,34 +31,19 @@ type Index struct {
 	hand  int    // where makeRoom looked last
 }
 
-// none ends lists and chains: entry 0 is never used.
-const none = 0
-
-type entry struct {
-	hash     uint64
-	chain    uint32 // next in the bucket
-	newer    uint32 // towards the most recently used
-	older    uint32
-	upstream uint32
-}
+// MaxUpstreams bounds the numbers that stand for upstreams.
+const MaxUpstreams = 1 << 14
 
 type list struct {
 	newest, oldest uint32
 	len, cap       int
 }
 
-const (
-	slabBits   = 12
-	slabSize   = 1 << slabBits
-	entryBytes = 24 + 8 // entry, and its share of the buckets at most
-	firstLevel = 6
-)
-
 // NewIndex returns an index that takes at most the given bytes, and at least
 // one slab.
 func NewIndex(bytes int64) *Index {
 	x := &Index{
-		limit: uint32(min(max(bytes/entryBytes, slabSize), 1<<31)),
+		limit: int(min(max(bytes/entryBytes, slabSize), 1<<31)),
 		next:  1,
 		level: firstLevel,
 	}
@@ -65,18 +52,18 @@ func NewIndex(bytes int64) *Index {
 }
 
 // Len is the number of entries of all upstreams.
-func (x *Index) Len() int { return x.live }
+func (x *Index) Len() int { return x.taken - x.sets }
 
 // Held is the number of an upstream's entries.
 func (x *Index) Held(upstream int) int {
-	if upstream >= len(x.lists) {
+	if upstream < 0 || upstream >= len(x.lists) {
 		return 0
 	}
 	return x.lists[upstream].len
 }
 
 // SetCap bounds an upstream's entries, and forgets the least recently used
-// beyond the bound.
+// beyond the bound. The upstream is below MaxUpstreams.
 func (x *Index) SetCap(upstream, blocks int) {
 	for upstream >= len(x.lists) {
 		x.lists = append(x.lists, list{})
@@ -108,12 +95,17 @@ func (x *Index) Put(upstream int, chain []uint64) {
 	// More than fits would only push out its own head.
 	chain = chain[:min(len(chain), x.lists[upstream].cap)]
 	for i := len(chain) - 1; i >= 0; i-- {
-		if e := x.find(chain[i], upstream); e != none {
-			x.unlink(e)
-			x.linkNewest(e)
+		at := x.find(place(chain[i]), upstream)
+		if at.entry != none {
+			x.unlink(at.entry)
+			x.linkNewest(at.entry)
 			continue
 		}
-		x.insert(chain[i], upstream)
+		if x.crowded(upstream) {
+			x.makeRoom(upstream)
+			at = x.find(place(chain[i]), upstream) // a set may be gone
+		}
+		x.insert(place(chain[i]), upstream, at)
 	}
 }
 
@@ -122,92 +114,47 @@ func (x *Index) Put(upstream int, chain []uint64) {
 // ends stay until they are dropped or put, and Match may count too much.
 func (x *Index) Drop(upstream int, blocks []uint64) {
 	for _, h := range blocks {
-		if e := x.find(h, upstream); e != none {
-			x.remove(e)
+		if at := x.find(place(h), upstream); at.entry != none {
+			x.remove(at.entry)
 		}
 	}
 }
 
-func (x *Index) insert(hash uint64, upstream int) {
+// crowded reports whether one more entry, with a set for it, would be beyond
+// the upstream's bound or that of the index.
+func (x *Index) crowded(upstream int) bool {
 	l := &x.lists[upstream]
-	if l.len >= l.cap {
+	return l.len >= l.cap || x.taken+2 > x.limit
+}
+
+// makeRoom frees entries: of the upstream itself where it is at its bound, else
+// those least recently used by the upstream that holds most, of the one that
+// grows and a few others in turn. Over many inserts that evens out as looking
+// at all of them would, and a newcomer gets room.
+func (x *Index) makeRoom(upstream int) {
+	for l := &x.lists[upstream]; l.len >= l.cap; {
 		x.remove(l.oldest)
 	}
-	if x.unused == none && x.next >= x.limit {
-		x.makeRoom(upstream)
-	}
-	e := x.allocate()
-	at := x.at(e)
-	at.hash, at.upstream = hash, uint32(upstream)
-	head := x.bucket(x.address(key(hash, uint32(upstream)/groupSize)))
-	at.chain, *head = *head, e
-	x.linkNewest(e)
-	x.live++
-	if x.live > x.bucketCount() {
-		x.splitBucket()
-	}
-}
-
-// makeRoom frees one entry: that least recently used by the upstream that
-// holds most, of the one that grows and a few others in turn. Over many inserts
-// that evens out as looking at all of them would, and a newcomer gets room.
-func (x *Index) makeRoom(upstream int) {
-	victim := upstream
-	for range min(len(x.lists), 8) {
-		if x.hand++; x.hand >= len(x.lists) {
-			x.hand = 0
+	for x.taken+2 > x.limit {
+		victim := upstream
+		for range min(len(x.lists), 8) {
+			if x.hand++; x.hand >= len(x.lists) {
+				x.hand = 0
+			}
+			if x.lists[x.hand].len > x.lists[victim].len {
+				victim = x.hand
+			}
 		}
-		if x.lists[x.hand].len > x.lists[victim].len {
-			victim = x.hand
+		for u := 0; x.lists[victim].len == 0; u++ {
+			victim = u // all that were looked at hold nothing, so another does
 		}
+		x.remove(x.lists[victim].oldest)
 	}
-	for u := 0; x.lists[victim].len == 0; u++ {
-		victim = u // all that were looked at hold nothing, so another does
-	}
-	x.remove(x.lists[victim].oldest)
-}
-
-func (x *Index) allocate() uint32 {
-	if e := x.unused; e != none {
-		x.unused = x.at(e).chain
-		return e
-	}
-	e := x.next
-	x.next++
-	if int(e>>slabBits) == len(x.entries) {
-		x.entries = append(x.entries, make([]entry, slabSize))
-	}
-	return e
-}
-
-func (x *Index) remove(e uint32) {
-	at := x.at(e)
-	link := x.bucket(x.address(key(at.hash, at.upstream/groupSize)))
-	for *link != e {
-		link = &x.at(*link).chain
-	}
-	*link = at.chain
-	x.unlink(e)
-	x.live--
-	*at = entry{chain: x.unused}
-	x.unused = e
-}
-
-func (x *Index) find(hash uint64, upstream int) uint32 {
-	e := x.head(key(hash, uint32(upstream)/groupSize))
-	for e != none {
-		at := x.at(e)
-		if at.hash == hash && at.upstream == uint32(upstream) {
-			break
-		}
-		e = at.chain
-	}
-	return e
 }
 
 func (x *Index) linkNewest(e uint32) {
 	at := x.at(e)
-	l := &x.lists[at.upstream]
+	l := &x.lists[at.upstream()]
 	at.newer, at.older = none, l.newest
 	if l.newest != none {
 		x.at(l.newest).newer = e
@@ -220,7 +167,7 @@ func (x *Index) linkNewest(e uint32) {
 
 func (x *Index) unlink(e uint32) {
 	at := x.at(e)
-	l := &x.lists[at.upstream]
+	l := &x.lists[at.upstream()]
 	if at.newer != none {
 		x.at(at.newer).older = at.older
 	} else {
@@ -233,5 +180,3 @@ func (x *Index) unlink(e uint32) {
 	}
 	l.len--
 }
-
-func (x *Index) at(e uint32) *entry { return &x.entries[e>>slabBits][e&(slabSize-1)] }

@@ -1,9 +1,11 @@
 package prefix
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 // twin is the index as one would write it without caring for time or memory:
@@ -44,7 +46,7 @@ func check(t *testing.T, x *Index) {
 	for u := range x.lists {
 		n, last := 0, uint32(none)
 		for e := x.lists[u].newest; e != none; e = x.at(e).older {
-			if x.at(e).newer != last || int(x.at(e).upstream) != u || x.find(x.at(e).hash, u) != e {
+			if x.at(e).newer != last || x.at(e).upstream() != u || x.find(x.at(e).spot(), u).entry != e {
 				t.Fatalf("upstream %d: entry %d is linked wrongly", u, e)
 			}
 			n, last = n+1, e
@@ -53,6 +55,28 @@ func check(t *testing.T, x *Index) {
 			t.Fatalf("upstream %d: list has %d entries and says %d", u, n, x.lists[u].len)
 		}
 		total += n
+	}
+	sets := 0
+	for b := range x.bucketCount() {
+		for e := *x.bucket(uint32(b)); e != none; e = x.at(e).chain {
+			at := x.at(e)
+			if at.owner&isSet == 0 {
+				continue
+			}
+			sets++
+			n := 0
+			for u := int(at.owner&^isSet) * groupSize; u < len(x.lists) && u < int(at.owner&^isSet+1)*groupSize; u++ {
+				if x.findAlone(at.spot(), u) != none {
+					n++
+				}
+			}
+			if n != bits.OnesCount64(at.members()) || n < 2 {
+				t.Fatalf("a set of %d members has %d entries", bits.OnesCount64(at.members()), n)
+			}
+		}
+	}
+	if sets != x.sets {
+		t.Fatalf("%d sets are chained, the index says %d", sets, x.sets)
 	}
 	if total != x.Len() {
 		t.Fatalf("the lists hold %d entries, the index says %d", total, x.Len())
@@ -119,6 +143,7 @@ func TestIndexAgreesWithItsTwin(t *testing.T) {
 	for seed := range uint64(30) {
 		testAgainstTwin(t, seed, 5, 400)
 		testAgainstTwin(t, seed, 40, 100)
+		testAgainstTwin(t, seed, 150, 60)
 	}
 }
 
@@ -145,7 +170,7 @@ func TestFC47IndexIsBounded(t *testing.T) {
 	if limit := bytes / entryBytes; x.Len() > limit || x.Len() < limit*9/10 {
 		t.Errorf("index of %d bytes holds %d entries, want up to %d", bytes, x.Len(), limit)
 	}
-	if got := len(x.entries) << slabBits; got > int(x.limit)+slabSize {
+	if got := len(x.entries) << slabBits; got > x.limit+slabSize {
 		t.Errorf("%d entries are allocated for a limit of %d", got, x.limit)
 	}
 	// An upstream that comes late gets room too.
@@ -177,5 +202,29 @@ func TestIndexAllocatesNothingWhenWarm(t *testing.T) {
 	}
 	if got := testing.AllocsPerRun(200, run); got != 0 {
 		t.Errorf("Put and Match allocate %v times, want 0", got)
+	}
+}
+
+// An entry and its bucket are all that a block of an upstream takes.
+func TestBytesPerEntry(t *testing.T) {
+	if got := int(unsafe.Sizeof(entry{})) + 4; got != entryBytes {
+		t.Fatalf("an entry takes %d bytes, want %d", got, entryBytes)
+	}
+	const upstreams, each = 8, 100_000
+	x := NewIndex(1 << 30)
+	rng := rand.New(rand.NewPCG(3, 4))
+	chain := make([]uint64, 100)
+	for u := range upstreams {
+		x.SetCap(u, each)
+		for x.Held(u) < each {
+			for i := range chain {
+				chain[i] = rng.Uint64()
+			}
+			x.Put(u, chain)
+		}
+	}
+	bytes := slabSize * (len(x.entries)*int(unsafe.Sizeof(entry{})) + len(x.buckets)*4)
+	if got := float64(bytes) / float64(x.Len()); got > 24.5 {
+		t.Errorf("an entry takes %.2f bytes at scale, want 24", got)
 	}
 }

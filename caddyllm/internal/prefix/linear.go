@@ -4,12 +4,9 @@ package prefix
 // round splits into b and b + 1<<level, in order, and an address below the
 // split point uses one bit more.
 
-func (x *Index) bucketCount() int { return 1<<x.level + int(x.split) }
+const firstLevel = 6
 
-// key is what a block has its place by, one for each group of upstreams: a
-// block that all hold would else make a chain as long as there are upstreams.
-// Block hashes are uniform, so any sum is.
-func key(hash uint64, group uint32) uint32 { return uint32(hash) + group*0x9e3779b1 }
+func (x *Index) bucketCount() int { return 1<<x.level + int(x.split) }
 
 func (x *Index) address(key uint32) uint32 {
 	b := key & (1<<x.level - 1)
@@ -30,6 +27,13 @@ func (x *Index) addBuckets(n int) {
 	}
 }
 
+// grow keeps the buckets as many as the entries.
+func (x *Index) grow() {
+	for x.taken > x.bucketCount() {
+		x.splitBucket()
+	}
+}
+
 func (x *Index) splitBucket() {
 	old := x.split
 	x.addBuckets(x.bucketCount() + 1)
@@ -39,10 +43,8 @@ func (x *Index) splitBucket() {
 	e := *x.bucket(old)
 	*x.bucket(old) = none
 	for e != none {
-		at := x.at(e)
-		following := at.chain
-		head := x.bucket(x.address(key(at.hash, at.upstream/groupSize)))
-		at.chain, *head = *head, e
+		following := x.at(e).chain
+		x.chain(e)
 		e = following
 	}
 }
