@@ -19,32 +19,51 @@ const (
 	replication = 8
 )
 
-// candidate is a target with what choosing it would mean.
+// candidate is a target, as far as all of them are compared.
 type candidate struct {
-	up      *upstream
-	blocks  int32   // leading blocks held
+	up     *upstream
+	cost   float64 // seconds
+	first  float64 // expected time to the first token, seconds
+	blocks int32   // leading blocks held
+	rank   rank
+	probe  bool
+	known  bool // its page counts
+}
+
+// rank comes before cost.
+type rank uint8
+
+const (
+	sound   rank = iota
+	suspect      // only if there is no other
+	tried        // by this request before: last of all
+)
+
+// terms are what sending a request to a candidate would mean.
+type terms struct {
 	prompt  float64 // tokens
 	matched float64 // tokens
 	work    float64 // S, prefill tokens
 	worth   float64 // S'
 	ahead   float64 // W
 	stalls  float64 // θ·decoding
-	rate    float64 // prefill tokens per second
 	memory  float64 // seconds
-	others  others  // what others bring
-	known   bool    // and whether a page tells
 	cost    float64 // seconds
 	first   float64 // expected time to the first token, seconds
-	last    bool    // only if there is no other
-	probe   bool
-	tried   bool
+}
+
+// outlook is what is the same for all candidates of a decision.
+type outlook struct {
+	prompt  float64 // tokens
+	block   float64 // tokens
+	unknown others  // what others bring where no page counts
 }
 
 // maxPrompt bounds what one request can make us believe of its length, tokens.
 const maxPrompt = 1 << 24
 
-// weigh fills r.candidates, one for each target.
-func (r *Router) weigh(now time.Time, q *Request, targets []Target) {
+// gather fills r.candidates, one for each target.
+func (r *Router) gather(now time.Duration, targets []Target) {
 	r.candidates = r.candidates[:0]
 	for len(r.hint) < len(targets) {
 		r.hint = append(r.hint, nil)
@@ -59,76 +78,97 @@ func (r *Router) weigh(now time.Time, q *Request, targets []Target) {
 			}
 		}
 		u.seen = now
-		r.candidates = append(r.candidates, candidate{up: u, tried: targets[i].Tried})
+		r.candidates = append(r.candidates, candidate{up: u})
+		if targets[i].Tried {
+			r.candidates[i].rank = tried
+		}
 	}
-	r.weighAll(now, q)
 }
 
-// weighAll computes the terms of the candidates.
-func (r *Router) weighAll(now time.Time, q *Request) {
+// weigh finds what each candidate costs.
+func (r *Router) weigh(now time.Duration, q *Request) outlook {
+	r.judgeRates(now)
+	r.match(q.Chain)
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		u := c.up
+		if u.slot >= 0 {
+			c.blocks = r.held[u.slot]
+		}
+		c.known = u.known(now)
+		if len(u.queue) > 0 {
+			u.drain(now, u.rate, r.flights)
+			u.watch(now, u.rate)
+		}
+		last, probe := u.suspect(now)
+		c.probe = probe && !last
+		if last {
+			c.rank = max(c.rank, suspect)
+		}
+	}
+	r.discount(q)
+	o := outlook{
+		prompt:  min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt),
+		block:   r.blockTokens(q.Model),
+		unknown: r.guess(),
+	}
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		t := r.terms(now, c, &o)
+		c.cost, c.first = t.cost, t.first
+	}
+	return o
+}
+
+// match finds how many leading blocks of a chain each upstream holds.
+func (r *Router) match(chain []uint64) {
 	if n := len(r.upstreams); n > len(r.held) {
 		r.held = make([]int32, n+n/4)
 	}
-	r.index.Match(q.Chain, r.held[:len(r.upstreams)])
-	r.discount(q)
-	rates, block, unknown := r.rates(now), r.blockTokens(q.Model), r.guess(now)
-	prompt := min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt)
-	for i := range r.candidates {
-		c := &r.candidates[i]
-		c.prompt, c.rate = prompt, c.up.rate(now, rates)
-		r.weighOne(now, c, block, unknown)
-	}
+	r.index.Match(chain, r.held[:len(r.upstreams)])
 }
 
-// weighOne computes a candidate's terms from its prompt and rate.
-func (r *Router) weighOne(now time.Time, c *candidate, block float64, unknown others) {
+func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
 	u := c.up
-	if len(u.queue) > 0 {
-		u.drain(now, c.rate, r.flights)
-		u.watch(now, c.rate)
-	}
-	last, probe := u.suspect(now)
-	c.last, c.probe = last, probe && !last
-	if u.slot >= 0 {
-		c.blocks = r.held[u.slot]
-	}
+	t := terms{prompt: o.prompt}
 	// The engine computes at least the last block anew.
-	c.matched = max(min(float64(c.blocks)*block, c.prompt-block), 0)
-	missed := max(c.prompt-c.matched, block)
-	c.work = requestWork + missed + attention*missed*(c.matched+missed/2)
+	t.matched = max(min(float64(c.blocks)*o.block, o.prompt-o.block), 0)
+	missed := max(o.prompt-t.matched, o.block)
+	t.work = requestWork + missed + attention*missed*(t.matched+missed/2)
 	// Only tokens are discounted: what a request costs beyond them it costs
 	// anywhere, and an idle holder stays the best choice.
-	c.worth = requestWork + (c.work-requestWork)*r.wanted(int(c.blocks), missed, block)
-	if !c.known {
-		c.others = unknown
+	t.worth = requestWork + (t.work-requestWork)*r.wanted(int(c.blocks), missed, o.block)
+	brought := o.unknown
+	if c.known {
+		brought = u.brought
 	}
-	c.ahead = r.ahead(now, u, c.rate, c.others)
-	c.memory = r.memoryWait(u, c.prompt, c.known)
-	c.stalls = stall * (float64(u.decoding) + c.others.running)
-	c.cost = (c.ahead+c.worth*(1+c.stalls))/c.rate + c.memory
-	c.first = (c.ahead+c.work)/c.rate + c.memory
+	t.ahead = r.ahead(now, u, brought)
+	t.memory = r.memoryWait(u, o.prompt, c.known)
+	t.stalls = stall * (float64(u.decoding) + brought.running)
+	t.cost = (t.ahead+t.worth*(1+t.stalls))/u.rate + t.memory
+	t.first = (t.ahead+t.work)/u.rate + t.memory
+	return t
 }
 
 // ahead is the work before a request sent now, prefill tokens.
-func (r *Router) ahead(now time.Time, u *upstream, rate float64, brought others) float64 {
-	return max(u.queued-u.progress(now, rate, r.flights), 0) + brought.waiting*r.answers.work
+func (r *Router) ahead(now time.Duration, u *upstream, brought others) float64 {
+	return max(u.queued-u.progress(now, u.rate, r.flights), 0) + brought.waiting*r.answers.work
 }
 
 // memoryWait is the time until an upstream has room for the KV blocks of one
 // more request, seconds: requests leave it at the rate of its contents over
 // their residence. known says whether its page counts.
 func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
-	if !u.load.CapacityTokens.Known || u.load.CapacityTokens.Value <= 0 {
+	if u.capacity <= 0 {
 		return 0
 	}
-	capacity := u.load.CapacityTokens.Value
 	used := u.room
-	if known && u.load.KVUsage.Known {
-		used = max(used, u.load.KVUsage.Value*capacity)
+	if known {
+		used = max(used, u.used)
 	}
-	over := used + u.roomAhead + prompt + r.answers.tokens - capacity
+	over := used + u.roomAhead + prompt + r.answers.tokens - u.capacity
 	// What waits comes in before the last of it finds no room.
-	active := min(used+u.roomAhead, capacity)
+	active := min(used+u.roomAhead, u.capacity)
 	if over <= 0 || active <= 0 {
 		return 0
 	}
@@ -152,8 +192,8 @@ func (r *Router) discount(q *Request) {
 	clear(r.weights)
 	// Holders of block i are those that hold more than i leading blocks.
 	for i := range r.candidates {
-		if u := r.candidates[i].up; u.slot >= 0 && r.held[u.slot] > 0 {
-			r.weights[min(int(r.held[u.slot]), n)]++
+		if blocks := int(r.candidates[i].blocks); blocks > 0 {
+			r.weights[min(blocks, n)]++
 		}
 	}
 	all := float64(len(r.candidates))

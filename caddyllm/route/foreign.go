@@ -30,17 +30,19 @@ const (
 )
 
 // Scraped tells what an upstream's metrics page said.
-func (r *Router) Scraped(now time.Time, id string, l *Load) {
+func (r *Router) Scraped(at time.Time, id string, l *Load) {
+	now := r.clock.at(at)
 	u := r.upstream(now, id)
 	page := sane(*l)
-	if !u.scraped.IsZero() {
+	first := u.scraped == never
+	if !first {
 		if restarted(&u.load, &page) {
 			u.restart()
 			if u.slot >= 0 {
 				r.index.Clear(u.slot)
 			}
 		}
-		if d := now.Sub(u.scraped); d > 0 && u.interval > 0 {
+		if d := now - u.scraped; d > 0 && u.interval > 0 {
 			u.interval = (3*u.interval + d) / 4
 		} else if d > 0 {
 			u.interval = d
@@ -49,20 +51,13 @@ func (r *Router) Scraped(now time.Time, id string, l *Load) {
 	if worked(&u.load, &page) {
 		u.alive(now)
 	}
-	if u.scraped.IsZero() || moved(&u.load, &page) {
+	if first || moved(&u.load, &page) {
 		u.movedAt, u.still = now, 0
 	} else {
 		u.still++
 	}
 	u.load, u.scraped = page, now
-	u.foreign[1] = u.foreign[0]
-	u.foreign[0] = others{
-		waiting: excess(u.load.Waiting, u.peakPrefill),
-		running: excess(u.load.Running, u.peakTotal),
-	}
-	// The page shows a moment since the last scrape, and any of what was in
-	// flight since then may be in it.
-	u.peakPrefill, u.peakTotal = len(u.queue), u.inFlight()
+	u.judgePage()
 	if u.slot >= 0 {
 		r.index.SetCap(u.slot, r.capacityBlocks(u))
 	}
@@ -70,7 +65,46 @@ func (r *Router) Scraped(now time.Time, id string, l *Load) {
 
 // ScrapeFailed tells that an upstream's page could not be had. What the last
 // one said ages.
-func (r *Router) ScrapeFailed(now time.Time, id string) { r.upstream(now, id) }
+func (r *Router) ScrapeFailed(at time.Time, id string) { r.upstream(r.clock.at(at), id) }
+
+// judgePage draws from the last page what decisions read.
+func (u *upstream) judgePage() {
+	foreign := others{
+		waiting: excess(u.load.Waiting, u.peakPrefill),
+		running: excess(u.load.Running, u.peakTotal),
+	}
+	// One scrape alone may catch requests of ours in a state that they have
+	// left, so the lesser of two is taken.
+	u.brought = others{
+		waiting: min(foreign.waiting, u.foreign.waiting),
+		running: min(foreign.running, u.foreign.running),
+	}
+	u.foreign = foreign
+	// The page shows a moment since the last scrape, and any of what was in
+	// flight since then may be in it.
+	u.peakPrefill, u.peakTotal = len(u.queue), u.inFlight()
+
+	u.capacity, u.used = u.load.CapacityTokens.Value, u.load.KVUsage.Value*u.load.CapacityTokens.Value
+	u.pageFrom, u.pageUntil, u.frozen = -never, never, -never
+	if u.load.Empty() {
+		return
+	}
+	u.pageFrom = u.scraped - staleMax
+	u.pageUntil = u.scraped + min(max(staleAfter*u.interval, staleMin), staleMax)
+	if u.still >= frozenPages && u.load.Waiting.Value+u.load.Running.Value > 0 {
+		u.frozen = u.movedAt + frozenAfterNoCounts
+		if u.load.PromptTokens.Known || u.load.OutputTokens.Known {
+			u.frozen = u.movedAt + frozenAfter
+		}
+	}
+}
+
+// fresh reports whether the last page is new enough.
+func (u *upstream) fresh(now time.Duration) bool { return now >= u.pageFrom && now <= u.pageUntil }
+
+// known reports whether the last page counts: it is new enough, and doesn't
+// claim work and stand still.
+func (u *upstream) known(now time.Duration) bool { return u.fresh(now) && now <= u.frozen }
 
 // sane makes unknown what can't be true.
 func sane(l Load) Load {
@@ -119,63 +153,28 @@ func moved(before, after *Load) bool {
 }
 
 func (u *upstream) restart() {
-	u.foreign = [2]others{}
-	u.failures, u.stalled, u.probed = 0, false, time.Time{}
+	u.foreign = others{}
+	u.failures, u.stalled, u.probed = 0, false, never
 	u.factor, u.audit = 1, audit{}
 }
 
-// fresh reports whether the last page still counts.
-func (u *upstream) fresh(now time.Time) bool {
-	if u.scraped.IsZero() || u.load.Empty() {
-		return false
-	}
-	age := now.Sub(u.scraped)
-	return age >= -staleMax && age <= min(max(staleAfter*u.interval, staleMin), staleMax)
-}
-
-// frozen reports whether the page claims work and doesn't move.
-func (u *upstream) frozen(now time.Time) bool {
-	if u.still < frozenPages || u.load.Waiting.Value+u.load.Running.Value == 0 {
-		return false
-	}
-	still := now.Sub(u.movedAt)
-	if u.load.PromptTokens.Known || u.load.OutputTokens.Known {
-		return still > frozenAfter
-	}
-	return still > frozenAfterNoCounts
-}
-
-// brought is the load of others, and whether it is known. One scrape alone may
-// catch requests of ours in a state that they have left, so the lesser of two
-// is taken.
-func (u *upstream) brought(now time.Time) (others, bool) {
-	if !u.fresh(now) || u.frozen(now) {
-		return others{}, false
-	}
-	return others{
-		waiting: min(u.foreign[0].waiting, u.foreign[1].waiting),
-		running: min(u.foreign[0].running, u.foreign[1].running),
-	}, true
-}
-
-// guess reads what others bring to each candidate, and returns what they bring
-// to one whose load is unknown: as much as to the mean of those that are known.
-// An upstream that can't be seen must not look idle beside busy ones.
-func (r *Router) guess(now time.Time) others {
+// guess is what others bring to an upstream whose load is unknown: as much as to
+// the mean of those that are known. An upstream that can't be seen must not look
+// idle beside busy ones.
+func (r *Router) guess() others {
 	var sum others
-	known := 0.0
+	n := 0.0
 	for i := range r.candidates {
-		c := &r.candidates[i]
-		if c.others, c.known = c.up.brought(now); c.known {
-			sum.waiting += c.others.waiting
-			sum.running += c.others.running
-			known++
+		if c := &r.candidates[i]; c.known {
+			sum.waiting += c.up.brought.waiting
+			sum.running += c.up.brought.running
+			n++
 		}
 	}
-	if known == 0 {
+	if n == 0 {
 		return others{}
 	}
-	return others{waiting: sum.waiting / known, running: sum.running / known}
+	return others{waiting: sum.waiting / n, running: sum.running / n}
 }
 
 // State says how much is known of an upstream's own queue.
@@ -188,15 +187,15 @@ const (
 	StateDoubtful State = "doubtful" // the page or the engine stands still with work to do
 )
 
-func (u *upstream) state(now time.Time) State {
+func (u *upstream) state(now time.Duration) State {
 	switch {
 	case u.stalled:
 		return StateDoubtful
-	case u.scraped.IsZero() || u.load.Empty():
+	case u.scraped == never || u.load.Empty():
 		return StateUnknown
 	case !u.fresh(now):
 		return StateStale
-	case u.frozen(now):
+	case now > u.frozen:
 		return StateDoubtful
 	}
 	return StateFresh

@@ -43,21 +43,23 @@ func (s *speed) rate() float64 { return min(max(s.work/s.took, speedMin), speedM
 
 // learnRate takes a first token as a sample: the request's work was done since
 // the first token before it, or since it was sent if the upstream was idle.
-func (u *upstream) learnRate(now time.Time, f *flight) {
-	if now.Sub(u.lastToken) > ownSpeedFor && u.speed.samples > 0 {
+func (u *upstream) learnRate(now time.Duration, f *flight) {
+	if now-u.lastToken > ownSpeedFor && u.speed.samples > 0 {
 		u.speed.work *= speedDoubt
 		u.speed.took *= speedDoubt
 		u.speed.samples = min(u.speed.samples, ownSpeedAfter-speedRetrial)
 	}
-	began := f.sent
-	if u.lastToken.After(began) {
-		began = u.lastToken
-	}
+	began := max(f.sent, u.lastToken)
 	// How long it was stuck doesn't tell how fast it is.
-	if took := now.Sub(began).Seconds(); took >= 0 && took < 600 && !began.Before(u.recovered) {
+	if took := (now - began).Seconds(); took >= 0 && took < 600 && began >= u.recovered {
 		u.speed.add(f.work+u.unseen, took)
 	}
 	u.lastToken, u.unseen = now, 0
+}
+
+// speedKnown reports whether an upstream's own speed can be judged.
+func (u *upstream) speedKnown(now time.Duration) bool {
+	return u.speed.samples >= ownSpeedAfter && now-u.lastToken <= ownSpeedFor
 }
 
 // rates are those of all upstreams together, prefill tokens per second.
@@ -66,15 +68,28 @@ type rates struct {
 	best    float64 // of one upstream; typical where it isn't clearly better
 }
 
-// speedKnown reports whether an upstream's own speed can be judged.
-func (u *upstream) speedKnown(now time.Time) bool {
-	return u.speed.samples >= ownSpeedAfter && now.Sub(u.lastToken) <= ownSpeedFor
+// ratesFor is for how long rates count.
+const ratesFor = 50 * time.Millisecond
+
+// judgeRates says how fast each upstream is thought to be. That is done anew
+// when it is old: with hundreds of upstreams it costs as much as the rest of a
+// decision.
+func (r *Router) judgeRates(now time.Duration) {
+	if age := now - r.ratesAt; age >= 0 && age < ratesFor {
+		return
+	}
+	r.ratesAt, r.rates = now, r.lookAtRates(now)
+	for _, u := range r.upstreams {
+		if u != nil {
+			u.rate = u.judgedRate(now, r.rates)
+		}
+	}
 }
 
-// rate is the upstream's own where it clearly differs from the typical one.
-// Until its own is known an upstream counts as one of the best: else it might
-// never get the requests that show how fast it is.
-func (u *upstream) rate(now time.Time, all rates) float64 {
+// judgedRate is the upstream's own where it clearly differs from the typical
+// one. Until its own is known an upstream counts as one of the best: else it
+// might never get the requests that show how fast it is.
+func (u *upstream) judgedRate(now time.Duration, all rates) float64 {
 	if !u.speedKnown(now) {
 		return all.best
 	}
@@ -85,21 +100,9 @@ func (u *upstream) rate(now time.Time, all rates) float64 {
 	return own
 }
 
-// ratesFor is for how long rates count.
-const ratesFor = 50 * time.Millisecond
-
-// rates are looked at anew when they are old: with hundreds of upstreams that
-// costs as much as the rest of a decision.
-func (r *Router) rates(now time.Time) rates {
-	if age := now.Sub(r.ratesAt); age < 0 || age >= ratesFor || r.lastRates.best == 0 {
-		r.lastRates, r.ratesAt = r.lookAtRates(now), now
-	}
-	return r.lastRates
-}
-
 // lookAtRates looks at the upstreams whose speed is known; if there are none,
 // at all.
-func (r *Router) lookAtRates(now time.Time) rates {
+func (r *Router) lookAtRates(now time.Duration) rates {
 	var known, any speed
 	best := 0.0
 	for _, u := range r.upstreams {
@@ -215,8 +218,8 @@ const (
 )
 
 // learnAnswer takes in a completed request.
-func (r *Router) learnAnswer(now time.Time, f *flight, usage *Usage) {
-	r.answers.mean(&r.answers.residence, min(max(now.Sub(f.sent).Seconds(), 0), maxResidence))
+func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
+	r.answers.mean(&r.answers.residence, min(max((now-f.sent).Seconds(), 0), maxResidence))
 	r.answers.mean(&r.answers.work, f.work)
 	if usage == nil || usage.PromptTokens <= 0 || usage.PromptTokens > maxPrompt {
 		return
@@ -264,8 +267,8 @@ func (r *Router) audit(u *upstream, matched, cached, block float64) {
 // hold.
 func (r *Router) capacityBlocks(u *upstream) int {
 	tokens := float64(defaultCapacity)
-	if c := u.load.CapacityTokens; c.Known && c.Value > 0 {
-		tokens = c.Value
+	if u.capacity > 0 {
+		tokens = u.capacity
 	}
 	rate := min(max(r.tokens.all.tokens/r.tokens.all.bytes, tokenRateMin), tokenRateMax)
 	return int(min(tokens*u.factor/(r.blockBytes*rate), 1<<30))

@@ -38,16 +38,17 @@ type Router struct {
 	index     *prefix.Index
 	upstreams []*upstream    // by slot, nil where one was forgotten
 	slots     map[string]int // by ID
-	swept     time.Time
+	swept     time.Duration
+	clock     clock
 
 	flights []flight // slab; a Ticket names a place and its generation
 	unused  []uint32
 
-	tokens    tokenRates
-	lastRates rates
-	ratesAt   time.Time
-	popular   popularity
-	answers   answers
+	tokens  tokenRates
+	rates   rates
+	ratesAt time.Duration
+	popular popularity
+	answers answers
 
 	// Scratch of one decision, kept so that deciding allocates nothing.
 	held       []int32
@@ -72,6 +73,9 @@ func New(o Options) *Router {
 		flights:    make([]flight, 1), // place 0 stays unused: the zero Ticket names none
 		tokens:     newTokenRates(),
 		answers:    newAnswers(),
+		swept:      never,
+		ratesAt:    never,
+		rates:      rates{priorSpeed.rate(), priorSpeed.rate()},
 	}
 }
 
@@ -89,34 +93,36 @@ type flight struct {
 	model      uint64
 	stream     bool
 	decoding   bool
-	sent       time.Time
+	sent       time.Duration
 }
 
 // Pick chooses among targets and reserves on the chosen one, so that the next
 // Pick sees it. It reports false only if there are no targets. The chain is
 // read only during the call.
-func (r *Router) Pick(now time.Time, q *Request, targets []Target) (Choice, bool) {
+func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool) {
 	if len(targets) == 0 {
 		return Choice{}, false
 	}
+	now := r.clock.at(at)
 	r.sweep(now)
-	r.weigh(now, q, targets)
+	r.gather(now, targets)
+	o := r.weigh(now, q)
 	best := r.choose(q)
 	c := &r.candidates[best]
-	ticket := r.reserve(now, q, c)
+	t := r.terms(now, c, &o)
 	return Choice{
 		Index:         best,
-		Ticket:        ticket,
+		Ticket:        r.reserve(now, q, c, &t),
 		Reason:        r.reason(best),
-		PromptTokens:  int(c.prompt),
-		MatchedTokens: int(c.matched),
+		PromptTokens:  int(t.prompt),
+		MatchedTokens: int(t.matched),
 		MatchedBlocks: int(c.blocks),
-		FirstToken:    seconds(c.first),
+		FirstToken:    seconds(t.first),
 	}, true
 }
 
 // reserve notes the request on the chosen upstream.
-func (r *Router) reserve(now time.Time, q *Request, c *candidate) Ticket {
+func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms) Ticket {
 	place := uint32(len(r.flights))
 	if n := len(r.unused); n > 0 {
 		place, r.unused = r.unused[n-1], r.unused[:n-1]
@@ -129,11 +135,11 @@ func (r *Router) reserve(now time.Time, q *Request, c *candidate) Ticket {
 		generation: f.generation + 1,
 		up:         u,
 		chain:      append(f.chain[:0], q.Chain...),
-		work:       c.work,
-		room:       c.prompt - c.matched + r.answer(q),
+		work:       t.work,
+		room:       t.prompt - t.matched + r.answer(q),
 		blocks:     c.blocks,
-		prompt:     c.prompt,
-		matched:    c.matched,
+		prompt:     t.prompt,
+		matched:    t.matched,
 		text:       textBytes(q),
 		model:      q.Model,
 		stream:     q.Stream,
@@ -174,7 +180,8 @@ func (r *Router) flight(t Ticket) (*flight, uint32) {
 
 // FirstByte tells that the first byte of a good answer's body has come. For a
 // stream that is its first token.
-func (r *Router) FirstByte(now time.Time, t Ticket) {
+func (r *Router) FirstByte(at time.Time, t Ticket) {
+	now := r.clock.at(at)
 	f, place := r.flight(t)
 	if f == nil || f.decoding || !f.stream {
 		return
@@ -190,7 +197,8 @@ func (r *Router) FirstByte(now time.Time, t Ticket) {
 
 // Done releases a reservation; it may be called again. usage is nil where the
 // answer told none.
-func (r *Router) Done(now time.Time, t Ticket, end End, usage *Usage) {
+func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
+	now := r.clock.at(at)
 	f, place := r.flight(t)
 	if f == nil {
 		return
@@ -205,7 +213,7 @@ func (r *Router) Done(now time.Time, t Ticket, end End, usage *Usage) {
 		u.fail(now)
 	case Rejected:
 		// It refused one request, but it does answer.
-		u.failures, u.probed = 0, time.Time{}
+		u.failures, u.probed = 0, never
 	case Cancelled:
 	}
 	switch {
@@ -227,14 +235,16 @@ func (r *Router) Done(now time.Time, t Ticket, end End, usage *Usage) {
 
 // upstream finds what is known of an ID, and begins to know it. Beyond
 // maxUpstreams it returns one that nothing is learned about.
-func (r *Router) upstream(now time.Time, id string) *upstream {
+func (r *Router) upstream(now time.Duration, id string) *upstream {
 	if slot, ok := r.slots[id]; ok {
 		u := r.upstreams[slot]
 		u.seen = now
 		return u
 	}
 	if len(r.slots) >= maxUpstreams {
-		return newUpstream(id, -1, now)
+		u := newUpstream(id, -1, now)
+		u.rate = r.rates.best
+		return u
 	}
 	slot := len(r.upstreams)
 	for i, u := range r.upstreams {
@@ -244,6 +254,7 @@ func (r *Router) upstream(now time.Time, id string) *upstream {
 		}
 	}
 	u := newUpstream(id, slot, now)
+	u.rate = r.rates.best
 	if slot == len(r.upstreams) {
 		r.upstreams = append(r.upstreams, u)
 	} else {
@@ -255,8 +266,8 @@ func (r *Router) upstream(now time.Time, id string) *upstream {
 }
 
 // sweep forgets, once a minute, the upstreams that nobody asks for any more.
-func (r *Router) sweep(now time.Time) {
-	if d := now.Sub(r.swept); d >= 0 && d < time.Minute {
+func (r *Router) sweep(now time.Duration) {
+	if d := now - r.swept; d >= 0 && d < time.Minute {
 		return
 	}
 	r.swept = now
@@ -264,7 +275,7 @@ func (r *Router) sweep(now time.Time) {
 		if u == nil {
 			continue
 		}
-		if now.Sub(u.seen) < forgetAfter || u.inFlight() > 0 {
+		if now-u.seen < forgetAfter || u.inFlight() > 0 {
 			// What a block is in tokens is learned.
 			r.index.SetCap(slot, r.capacityBlocks(u))
 			continue

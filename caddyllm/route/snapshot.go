@@ -27,28 +27,31 @@ type Upstream struct {
 }
 
 // Snapshot returns what is known of each upstream, by ID.
-func (r *Router) Snapshot(now time.Time) []Upstream {
+func (r *Router) Snapshot(at time.Time) []Upstream {
+	now := r.clock.at(at)
 	all := make([]Upstream, 0, len(r.slots))
-	rates := r.rates(now)
+	r.judgeRates(now)
 	for _, u := range r.upstreams {
 		if u == nil {
 			continue
 		}
-		rate := u.rate(now, rates)
-		u.drain(now, rate, r.flights)
-		u.watch(now, rate)
-		brought, _ := u.brought(now)
+		u.drain(now, u.rate, r.flights)
+		u.watch(now, u.rate)
+		var brought others
+		if u.known(now) {
+			brought = u.brought
+		}
 		state := u.state(now)
 		view := Upstream{
 			ID:       u.id,
 			Prefill:  len(u.queue),
 			Decode:   u.decoding,
 			Load:     u.load,
-			Scraped:  !u.scraped.IsZero(),
+			Scraped:  u.scraped != never,
 			Fresh:    state == StateFresh,
 			State:    state,
-			Rate:     rate,
-			Queued:   r.ahead(now, u, rate, brought) / rate,
+			Rate:     u.rate,
+			Queued:   r.ahead(now, u, brought) / u.rate,
 			Entries:  r.index.Held(u.slot),
 			Capacity: r.capacityBlocks(u),
 			Failures: u.failures,
@@ -57,7 +60,7 @@ func (r *Router) Snapshot(now time.Time) []Upstream {
 			Prompts:  u.promptTokens,
 		}
 		if view.Scraped {
-			view.LoadAge = max(now.Sub(u.scraped), 0)
+			view.LoadAge = max(now-u.scraped, 0)
 		}
 		all = append(all, view)
 	}
@@ -84,34 +87,40 @@ type Terms struct {
 
 // Explain returns the terms that Pick would compare now, in the targets'
 // order. It reserves nothing and teaches nothing.
-func (r *Router) Explain(now time.Time, q *Request, targets []Target) []Terms {
+func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
+	now := r.clock.at(at)
 	r.candidates = r.candidates[:0]
 	for _, t := range targets {
-		var u *upstream
+		c := candidate{}
 		if slot, ok := r.slots[t.ID]; ok {
-			u = r.upstreams[slot]
+			c.up = r.upstreams[slot]
 		} else {
-			u = newUpstream(t.ID, -1, now)
+			c.up = newUpstream(t.ID, -1, now)
+			c.up.rate = r.rates.best
 		}
-		r.candidates = append(r.candidates, candidate{up: u, tried: t.Tried})
+		if t.Tried {
+			c.rank = tried
+		}
+		r.candidates = append(r.candidates, c)
 	}
-	r.weighAll(now, q)
+	o := r.weigh(now, q)
 	all := make([]Terms, len(targets))
 	for i := range r.candidates {
 		c := &r.candidates[i]
+		t := r.terms(now, c, &o)
 		all[i] = Terms{
 			ID:            c.up.id,
-			PromptTokens:  int(c.prompt),
-			MatchedTokens: int(c.matched),
+			PromptTokens:  int(t.prompt),
+			MatchedTokens: int(t.matched),
 			MatchedBlocks: int(c.blocks),
-			Queue:         c.ahead / c.rate,
-			Prefill:       c.work / c.rate,
-			Stall:         c.worth * c.stalls / c.rate,
-			Copy:          (c.work - c.worth) / c.rate,
-			Memory:        c.memory,
-			Cost:          c.cost,
-			Tried:         c.tried,
-			Last:          c.last,
+			Queue:         t.ahead / c.up.rate,
+			Prefill:       t.work / c.up.rate,
+			Stall:         t.worth * t.stalls / c.up.rate,
+			Copy:          (t.work - t.worth) / c.up.rate,
+			Memory:        t.memory,
+			Cost:          t.cost,
+			Tried:         c.rank == tried,
+			Last:          c.rank == suspect,
 		}
 	}
 	return all

@@ -28,7 +28,7 @@ const (
 )
 
 // alive notes a sign that an upstream computes.
-func (u *upstream) alive(now time.Time) {
+func (u *upstream) alive(now time.Duration) {
 	u.life = now
 	if u.stalled {
 		u.stalled, u.recovered = false, now
@@ -36,14 +36,14 @@ func (u *upstream) alive(now time.Time) {
 }
 
 // well notes a good answer.
-func (u *upstream) well(now time.Time) {
+func (u *upstream) well(now time.Duration) {
 	u.alive(now)
 	u.failures = 0
-	u.probed = time.Time{}
+	u.probed = never
 }
 
-func (u *upstream) fail(now time.Time) {
-	if since := now.Sub(u.failedAt); u.failures > 0 && since >= 0 && since < oneFailure {
+func (u *upstream) fail(now time.Duration) {
+	if since := now - u.failedAt; u.failures > 0 && since >= 0 && since < oneFailure {
 		return
 	}
 	wait := firstSuspension
@@ -52,30 +52,30 @@ func (u *upstream) fail(now time.Time) {
 	}
 	u.failures++
 	u.failedAt = now
-	u.suspended = now.Add(wait)
+	u.suspended = now + wait
 }
 
 // watch finds out whether nothing comes of an upstream's work.
-func (u *upstream) watch(now time.Time, rate float64) {
+func (u *upstream) watch(now time.Duration, rate float64) {
 	switch {
-	case u.life.After(now):
+	case u.life > now:
 		u.life = now // the clock stepped back
-	case len(u.queue) > 0 && now.Sub(u.life) > stallMin:
+	case len(u.queue) > 0 && now-u.life > stallMin:
 		patience := time.Duration(min(stallFactor*u.queued/rate, stallMax.Seconds()) * float64(time.Second))
-		u.stalled = u.stalled || now.Sub(u.life) > patience
+		u.stalled = u.stalled || now-u.life > patience
 	}
 }
 
 // suspect reports whether an upstream shall be left alone now, and if not,
 // whether a request to it is a probe.
-func (u *upstream) suspect(now time.Time) (last, probe bool) {
+func (u *upstream) suspect(now time.Duration) (last, probe bool) {
 	if u.failures == 0 && !u.stalled {
 		return false, false
 	}
 	// A clock that stepped back must not suspend for ever.
-	if u.failures > 0 && now.Before(u.suspended) && u.suspended.Sub(now) <= maxSuspension {
+	if u.failures > 0 && now < u.suspended && u.suspended-now <= maxSuspension {
 		return true, false
 	}
-	since := now.Sub(u.probed)
-	return !u.probed.IsZero() && since >= 0 && since < probeEvery, true
+	since := now - u.probed
+	return since >= 0 && since < probeEvery, true
 }

@@ -6,37 +6,26 @@ import "math"
 // equal within the noise of the estimate.
 const tieBand = 0.03
 
-// rank sets suspended upstreams behind the others, and those that this request
-// was sent to before last of all.
-func (c *candidate) rank() int {
-	switch {
-	case c.tried:
-		return 2
-	case c.last:
-		return 1
-	}
-	return 0
-}
-
 // choose returns the best candidate's place.
 func (r *Router) choose(q *Request) int {
-	best, rank := 0, r.candidates[0].rank()
+	best := 0
 	for i := 1; i < len(r.candidates); i++ {
-		c := &r.candidates[i]
-		if own := c.rank(); own < rank || own == rank && c.cost < r.candidates[best].cost {
-			best, rank = i, own
+		c, b := &r.candidates[i], &r.candidates[best]
+		if c.rank < b.rank || c.rank == b.rank && c.cost < b.cost {
+			best = i
 		}
 	}
-	return r.breakTies(q, best, rank)
+	return r.breakTies(q, best)
 }
 
 // breakTies chooses among the candidates of a rank that are as good as the
 // best. Where the best is one for the worth of a copy, those equal that have
 // the first token as soon.
-func (r *Router) breakTies(q *Request, best, rank int) int {
-	cost, first, most := r.candidates[best].cost*(1+tieBand), math.Inf(1), int32(0)
+func (r *Router) breakTies(q *Request, best int) int {
+	lead := r.candidates[best]
+	cost, first, most := lead.cost*(1+tieBand), math.Inf(1), int32(0)
 	for i := range r.candidates {
-		if c := &r.candidates[i]; c.cost <= cost && c.rank() == rank {
+		if c := &r.candidates[i]; c.cost <= cost && c.rank == lead.rank {
 			first, most = min(first, c.first), max(most, c.blocks)
 		}
 	}
@@ -44,7 +33,7 @@ func (r *Router) breakTies(q *Request, best, rank int) int {
 	var bestScore uint64
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		if c.cost > cost || c.first > first || c.rank() != rank {
+		if c.cost > cost || c.first > first || c.rank != lead.rank {
 			continue
 		}
 		if score := r.score(q, c.up, int(most)); score >= bestScore {
@@ -81,7 +70,7 @@ func (r *Router) reason(best int) Reason {
 	retry := false
 	for i := range r.candidates {
 		most = max(most, r.candidates[i].blocks)
-		retry = retry || r.candidates[i].tried
+		retry = retry || r.candidates[i].rank == tried
 	}
 	switch {
 	case retry:

@@ -6,40 +6,48 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// upstream is what is known of one.
+// upstream is what is known of one. What each decision reads of each upstream
+// comes first, so that it lies together.
 type upstream struct {
+	slot      int           // in the index; -1: nothing is learned
+	queue     []uint32      // own requests without a first token, as sent
+	queued    float64       // their work
+	decoding  int           // own requests with a first token
+	roomAhead float64       // KV tokens that the queue will take
+	room      float64       // KV tokens of own requests with a first token
+	rate      float64       // prefill tokens per second, as last judged
+	failures  int           // in a row
+	stalled   bool          // has work, and nothing comes of it
+	brought   others        // by the last two pages
+	pageFrom  time.Duration // the time in which the last page counts
+	pageUntil time.Duration
+	capacity  float64       // KV tokens, 0 if unknown
+	used      float64       // KV tokens in use, by the last page
+	headSince time.Duration // when the first of queue came to its turn
+
 	id   string
-	slot int    // in the index; -1: nothing is learned
 	hash uint64 // of id, for ties
-	seen time.Time
+	seen time.Duration
 
-	queue     []uint32  // own requests without a first token, as sent
-	queued    float64   // their work
-	unseen    float64   // work since lastToken whose first token couldn't be seen
-	headSince time.Time // when the first of queue came to its turn
-	decoding  int       // own requests with a first token
-	roomAhead float64   // KV tokens that the queue will take
-	room      float64   // KV tokens of own requests with a first token
-
+	unseen    float64 // work since lastToken whose first token couldn't be seen
 	speed     speed
-	lastToken time.Time // the last first token of a stream
+	lastToken time.Duration // the last first token of a stream
 
-	failures  int // in a row
-	failedAt  time.Time
-	suspended time.Time // until then it is a last resort
-	stalled   bool      // has work, and nothing comes of it
-	probed    time.Time // when one request was last sent to see, zero if none since
-	life      time.Time // the last sign that it computes
-	recovered time.Time // when it was last no longer stalled
+	failedAt  time.Duration
+	suspended time.Duration // until then it is a last resort
+	probed    time.Duration // when one request was last sent to see, never if none since
+	life      time.Duration // the last sign that it computes
+	recovered time.Duration // when it was last no longer stalled
 
 	load        Load
-	still       int // pages in a row that are like the one before
-	scraped     time.Time
+	scraped     time.Duration // never, before the first page
+	frozen      time.Duration // since when the page claims work and didn't move for too long, else -never
+	still       int           // pages in a row that are like the one before
 	interval    time.Duration // between scrapes, as observed
 	peakPrefill int           // own requests without first token, most since the last scrape
 	peakTotal   int
-	foreign     [2]others // of the last two scrapes, the newest first
-	movedAt     time.Time // when the page last changed
+	foreign     others        // of the last scrape alone
+	movedAt     time.Duration // when the page last changed
 
 	factor        float64 // of the scraped capacity, from what answers told
 	matchedTokens float64
@@ -48,13 +56,17 @@ type upstream struct {
 	audit         audit
 }
 
-func newUpstream(id string, slot int, now time.Time) *upstream {
-	return &upstream{id: id, slot: slot, hash: xxhash.Sum64String(id), seen: now, factor: 1, speed: priorSpeed}
+func newUpstream(id string, slot int, now time.Duration) *upstream {
+	return &upstream{
+		id: id, slot: slot, hash: xxhash.Sum64String(id), seen: now, factor: 1, speed: priorSpeed,
+		headSince: never, lastToken: never, failedAt: never, suspended: never, probed: never, life: never,
+		recovered: never, scraped: never, movedAt: never, frozen: -never, pageFrom: -never, pageUntil: never,
+	}
 }
 
 func (u *upstream) inFlight() int { return len(u.queue) + u.decoding }
 
-func (u *upstream) enqueue(now time.Time, place uint32, f *flight) {
+func (u *upstream) enqueue(now time.Duration, place uint32, f *flight) {
 	if len(u.queue) == 0 {
 		u.headSince = now
 	}
@@ -70,7 +82,7 @@ func (u *upstream) enqueue(now time.Time, place uint32, f *flight) {
 
 // decode moves a request, and those before it whose first tokens can't be
 // seen, from the queue to the batch: engines begin requests as they came.
-func (u *upstream) decode(now time.Time, place uint32, flights []flight) {
+func (u *upstream) decode(now time.Duration, place uint32, flights []flight) {
 	kept := u.queue[:0]
 	passed := false
 	for _, p := range u.queue {
@@ -101,7 +113,7 @@ func (u *upstream) begin(f *flight) {
 }
 
 // leave takes a request out of queue or batch.
-func (u *upstream) leave(now time.Time, place uint32, f *flight) {
+func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 	if f.decoding {
 		u.room -= f.room
 		u.decoding--
@@ -134,17 +146,17 @@ func (u *upstream) settle() {
 
 // drain takes those at the queue's head as begun whose first token can't be
 // seen and whose work must be done by now.
-func (u *upstream) drain(now time.Time, rate float64, flights []flight) {
-	if u.headSince.After(now) {
+func (u *upstream) drain(now time.Duration, rate float64, flights []flight) {
+	if u.headSince > now {
 		u.headSince = now // the clock stepped back
 	}
 	for len(u.queue) > 0 {
 		f := &flights[u.queue[0]]
 		took := time.Duration(f.work / rate * float64(time.Second))
-		if f.stream || now.Sub(u.headSince) < took {
+		if f.stream || now-u.headSince < took {
 			return
 		}
-		began := u.headSince.Add(took)
+		began := u.headSince + took
 		u.begin(f)
 		u.unseen += f.work
 		u.queue = append(u.queue[:0], u.queue[1:]...)
@@ -158,10 +170,10 @@ func (u *upstream) drain(now time.Time, rate float64, flights []flight) {
 const headDone = 0.9
 
 // progress is the work done on the head of the queue.
-func (u *upstream) progress(now time.Time, rate float64, flights []flight) float64 {
+func (u *upstream) progress(now time.Duration, rate float64, flights []flight) float64 {
 	if len(u.queue) == 0 {
 		return 0
 	}
-	elapsed := now.Sub(u.headSince).Seconds()
+	elapsed := (now - u.headSince).Seconds()
 	return min(max(elapsed*rate, 0), headDone*flights[u.queue[0]].work)
 }
