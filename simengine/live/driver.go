@@ -225,6 +225,21 @@ func (d *Driver) Stats() simengine.Stats {
 	return d.engine.Stats()
 }
 
+// inFlight is the number of requests that were submitted and have not ended.
+func (d *Driver) inFlight() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.streams)
+}
+
+// Rank returns d for rank 0, nil for others: a Driver stands for a Group of one.
+func (d *Driver) Rank(i int) *Driver {
+	if i != 0 {
+		return nil
+	}
+	return d
+}
+
 // Config returns the engine's configuration.
 func (d *Driver) Config() simengine.Config {
 	d.mu.Lock()

@@ -2,6 +2,7 @@ package vllmapi
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
 )
@@ -42,8 +44,8 @@ type Config struct {
 	// bound, is the engine's.
 	MaxModelLen int
 
-	// Driver runs the engine. Required.
-	Driver *live.Driver
+	// Driver runs the engine, or the data-parallel engines. Required.
+	Driver Driver
 
 	// Exporter writes /metrics. Without it the page is 404. The driver's
 	// Options.Observe should be its Observe.
@@ -66,6 +68,18 @@ type Config struct {
 	// Journal, if not nil, is called at the end of each request but those for
 	// /metrics and for a state of the server. Calls may be concurrent.
 	Journal func(Entry)
+}
+
+// Driver is a *live.Driver, or a *live.Group of data-parallel ones.
+type Driver interface {
+	Config() simengine.Config
+	Generate(context.Context, simengine.Request) (*live.Stream, error)
+	Rank(int) *live.Driver // of X-data-parallel-rank; nil if there is none
+	ResetPrefixCache() bool
+	Pause()
+	Resume()
+	SlowBy(factor float64)
+	Restart()
 }
 
 // Server is the HTTP API of one simulated vLLM server.
