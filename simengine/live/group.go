@@ -104,6 +104,30 @@ func (g *Group) pick(now time.Time) int {
 // Config returns the engines' configuration.
 func (g *Group) Config() simengine.Config { return g.drivers[0].Config() }
 
+// Stats sums up what the engines showed; KVUsage is their mean. It has no
+// IterationTokens: those are an engine's own.
+func (g *Group) Stats() simengine.Stats {
+	var sum simengine.Stats
+	for _, d := range g.drivers {
+		s := d.Stats()
+		sum.Running += s.Running
+		sum.Waiting += s.Waiting
+		sum.KVUsage += s.KVUsage / float64(len(g.drivers))
+		sum.PrefixQueries += s.PrefixQueries
+		sum.PrefixHits += s.PrefixHits
+		sum.PromptTokens += s.PromptTokens
+		sum.PromptTokensCached += s.PromptTokensCached
+		sum.GenerationTokens += s.GenerationTokens
+		sum.Preemptions += s.Preemptions
+		sum.FinishedStop += s.FinishedStop
+		sum.FinishedLength += s.FinishedLength
+		sum.Aborted += s.Aborted
+		sum.Steps += s.Steps
+		sum.Evictions += s.Evictions
+	}
+	return sum
+}
+
 // ResetPrefixCache resets that of all engines, and tells whether all could.
 func (g *Group) ResetPrefixCache() bool {
 	all := true

@@ -69,6 +69,10 @@ func TestGroupSpreadsABurst(t *testing.T) {
 				}
 			}
 		}
+		time.Sleep(time.Minute)
+		if s := g.Stats(); s.FinishedStop != 12 || s.GenerationTokens != 120 || s.Running != 0 || s.Steps == 0 {
+			t.Errorf("the sum of all is %+v", s)
+		}
 		if len(seen) != 3 {
 			t.Errorf("three requests to idle engines went to the ranks %v", seen)
 		}

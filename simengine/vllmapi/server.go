@@ -73,6 +73,7 @@ type Config struct {
 // Driver is a *live.Driver, or a *live.Group of data-parallel ones.
 type Driver interface {
 	Config() simengine.Config
+	Stats() simengine.Stats
 	Generate(context.Context, simengine.Request) (*live.Stream, error)
 	Rank(int) *live.Driver // of X-data-parallel-rank; nil if there is none
 	ResetPrefixCache() bool
