@@ -59,6 +59,12 @@ func (c *Chain) Write(p []byte) {
 // Bytes is the length of the stream so far.
 func (c *Chain) Bytes() int { return c.bytes }
 
+// Block is the length of a block, bytes.
+func (c *Chain) Block() int { return c.block }
+
+// Open is the length of the block that isn't full yet, bytes.
+func (c *Chain) Open() int { return c.fill }
+
 // Whole identifies the stream to its last byte, the open block included. It
 // tells prompts apart that are shorter than a block and have no hash in the
 // chain; it is not itself part of the chain, since a longer stream doesn't

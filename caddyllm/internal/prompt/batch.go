@@ -1,12 +1,20 @@
 package prompt
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // idMax bounds the token ids that are fed as 4 bytes. It keeps their first
 // byte below that of a mark.
 const idMax = 1<<31 - 1
 
 func (s *Scanner) feedPrompt(kind Kind) {
+	if kind == Invocations {
+		kind = s.shape()
+	}
+	s.kind = kind
 	switch kind {
 	case Chat, Messages:
 		s.feedChat()
@@ -14,7 +22,9 @@ func (s *Scanner) feedPrompt(kind Kind) {
 		s.feedChat()
 		s.feedInput()
 	case Completions:
+		s.feedOptions()
 		s.batch(fPrompt)
+		s.embeds()
 	case Rerank, Score:
 		if s.first(s.fields[fQuery]) != 0 {
 			s.mark(lQuery)
@@ -26,12 +36,30 @@ func (s *Scanner) feedPrompt(kind Kind) {
 			s.feedChat()
 			return
 		}
+		s.feedOptions()
+		s.images()
+		pictured := s.found
+		s.found = false
 		for _, f := range [...]field{fPrompt, fInput, fInputIDs} {
 			if !s.found {
 				s.batch(f)
 			}
 		}
+		s.found = s.found || pictured
 	}
+}
+
+// shape tells the kind of a body whose path doesn't.
+func (s *Scanner) shape() Kind {
+	for _, x := range [...]struct {
+		field field
+		kind  Kind
+	}{{fMessages, Chat}, {fPrompt, Completions}, {fEmbeds, Completions}, {fInput, Embeddings}, {fQuery, Score}} {
+		if s.present(s.fields[x.field]) {
+			return x.kind
+		}
+	}
+	return None
 }
 
 // batch feeds a field that holds a text, token ids, or a list of either. The
@@ -45,16 +73,11 @@ func (s *Scanner) batch(f field) {
 		return
 	}
 	n := 0
-	for w := s.enter(v.from); !s.broken; n++ {
-		if n == 0 {
-			if c := s.at(s.space(w.pos)); c == '-' || c >= '0' && c <= '9' {
-				s.ids(v)
-				return
-			}
-		}
-		if !w.next() {
-			break
-		}
+	if c := s.at(s.space(int(v.from) + 1)); c == '-' || c >= '0' && c <= '9' {
+		s.ids(v)
+		return
+	}
+	for w := s.enter(v); w.next(); n++ {
 		if n == 1 {
 			s.begin(toCount)
 		}
@@ -82,28 +105,33 @@ func (s *Scanner) single(v span) {
 // can't be taken for one; the engine will refuse it.
 func (s *Scanner) ids(v span) {
 	s.mark(lIDs)
-	for i := s.space(v.from + 1); i < v.to && !s.broken; i = s.space(i) {
+	to, m := int(v.to), v.mark
+	if s.marked(int(v.from), m) {
+		m++
+	}
+	for i := s.space(int(v.from) + 1); i < to && !s.broken; i = s.space(i) {
 		switch s.body[i] {
 		case ']', ',':
 			i++
 			continue
 		}
 		id, end := s.id(i)
-		if end == v.to && v.cut {
+		if end == to && v.cut {
 			return // the number may go on
 		}
 		s.found = true
 		if end > i && s.endsScalar(end) {
 			s.room(4)
-			s.buf[s.n], s.buf[s.n+1], s.buf[s.n+2], s.buf[s.n+3] = byte(id>>24), byte(id>>16), byte(id>>8), byte(id)
+			binary.BigEndian.PutUint32(s.buf[s.n:], uint32(id))
 			s.n += 4
 			i = end
 			continue
 		}
-		t := s.valueAt(i)
+		var t span
+		t, m = s.valueAt(i, m)
 		s.mark(lUnknown)
-		s.number(xxhash.Sum64(s.body[t.from:t.to]))
-		i = t.to
+		s.number(xxhash.Sum64(s.bytes(t)))
+		i = int(t.to)
 	}
 }
 
@@ -125,4 +153,40 @@ func (s *Scanner) endsScalar(i int) bool {
 		return true
 	}
 	return false
+}
+
+// embeds feeds prompts that come as tensors, which stand for text that is
+// nowhere to be read.
+func (s *Scanner) embeds() {
+	v := s.fields[fEmbeds]
+	if !s.present(v) || v.cut {
+		return
+	}
+	s.found = true
+	s.extraTokens += int(v.to-v.from) / embedBytes
+	sum := s.attachment(v)
+	s.mark(lEmbeds)
+	s.number(sum)
+}
+
+// embedBytes is what one token of a prompt of tensors takes: 4,096 numbers of
+// 16 bits, in base64.
+const embedBytes = 4096 * 2 * 4 / 3
+
+// images feeds what SGLang and Cohere take beside the text.
+func (s *Scanner) images() {
+	v := s.fields[fImages]
+	if s.first(v) != '[' {
+		s.image(v)
+		return
+	}
+	for w := s.enter(v); w.next(); {
+		s.image(w.value)
+	}
+}
+
+func (s *Scanner) image(v span) {
+	if s.present(v) {
+		s.attach(lImage, v)
+	}
 }

@@ -21,25 +21,43 @@ const (
 	lQuery     = 'q'
 	lPrompt    = 'p'
 	lIDs       = '#'
+	lTool      = 't'
+	lUnordered = '+'
+	lEmbeds    = 'e'
 )
 
 // maxNesting bounds tool results inside tool results; no API nests them.
 const maxNesting = 4
 
+// options are what the engine's template or tokenizer is told apart from the
+// messages. Most of them show at the front of the prompt or change all of it.
+var options = [...]field{fPrevious, fChatTemplate, fTemplateOptions, fReasoning, fDocuments,
+	fSpecialTokens, fTruncation, fTruncationSide, fMediaOptions, fProcessorOptions, fFeatures}
+
+func (s *Scanner) feedOptions() {
+	for _, f := range options {
+		v := s.fields[f]
+		if !s.present(v) {
+			continue
+		}
+		s.mark(lOption)
+		s.mark('0' + byte(f))
+		if s.first(v) == '{' {
+			s.unordered(v)
+		} else {
+			s.value(v)
+		}
+	}
+}
+
 // feedChat feeds what a chat template renders, in the order most templates
 // have: what is the same for all turns of a conversation first.
 func (s *Scanner) feedChat() {
-	for _, f := range [...]field{fPrevious, fChatTemplate, fTemplateOptions, fReasoning, fDocuments} {
-		if s.present(s.fields[f]) {
-			s.mark(lOption)
-			s.mark('0' + byte(f))
-			s.value(s.fields[f])
-		}
-	}
+	s.feedOptions()
 	for _, f := range [...]field{fTools, fFunctions} {
-		if v := s.fields[f]; s.first(v) == '[' && s.at(s.space(v.from+1)) != ']' {
+		if v := s.fields[f]; s.first(v) == '[' && s.at(s.space(int(v.from)+1)) != ']' {
 			s.mark(lTools)
-			s.value(v)
+			s.tools(v)
 		}
 	}
 	for _, f := range [...]field{fSystem, fInstructions} {
@@ -48,9 +66,29 @@ func (s *Scanner) feedChat() {
 			s.content(s.fields[f], 0)
 		}
 	}
-	if s.first(s.fields[fMessages]) == '[' {
-		s.messages(s.fields[fMessages])
+	if v := s.fields[fMessages]; s.first(v) == '[' {
+		s.conversations(v)
 	}
+}
+
+// conversations feeds the messages of a chat, or of vLLM's batch of chats: a
+// list of lists. Of a batch the first is chained, as in batch.
+func (s *Scanner) conversations(v span) {
+	if s.at(s.space(int(v.from)+1)) != '[' {
+		s.messages(v)
+		return
+	}
+	n := 0
+	for w := s.enter(v); w.next(); n++ {
+		if n == 1 {
+			s.begin(toCount)
+		}
+		if s.first(w.value) == '[' {
+			s.messages(w.value)
+		}
+	}
+	s.begin(toChain)
+	s.prompts = max(s.prompts, n)
 }
 
 // feedInput feeds the input of OpenAI's responses.
@@ -73,7 +111,7 @@ func (s *Scanner) roleOnly(role string) {
 }
 
 func (s *Scanner) messages(v span) {
-	for w := s.enter(v.from); w.next(); {
+	for w := s.enter(v); w.next(); {
 		if s.first(w.value) == '{' {
 			s.message(w.value)
 		}
@@ -93,7 +131,7 @@ func (s *Scanner) message(v span) {
 	s.content(f[mContent], 0)
 	s.reading(lRefusal, f[mRefusal])
 	if v := f[mToolCalls]; s.first(v) == '[' {
-		for w := s.enter(v.from); w.next(); {
+		for w := s.enter(v); w.next(); {
 			s.call(w.value)
 		}
 	}
@@ -103,11 +141,28 @@ func (s *Scanner) message(v span) {
 		s.mark(lOutput)
 		s.content(f[mOutput], 0)
 	}
-	s.labelled(lTools, f[mTools])
+	if v := f[mTools]; s.present(v) {
+		s.mark(lTools)
+		s.tools(v)
+	}
+	if s.present(f[mType]) && !v.cut && !s.any(&f) {
+		// An item that an engine's own tools made.
+		s.reading(lUnknown, v)
+	}
+}
+
+// any reports whether a message has anything to render.
+func (s *Scanner) any(f *[nMessageFields]span) bool {
+	for _, v := range f[mContent : mTools+1] {
+		if s.present(v) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Scanner) noteMessage(v span, f *[nMessageFields]span) {
-	for w := s.enter(v.from); w.next(); {
+	for w := s.enter(v); w.next(); {
 		if m := messageFieldOf(w.name()); m != mNone {
 			f[m] = w.value
 		}
@@ -131,9 +186,6 @@ func (s *Scanner) call(v span) {
 	s.found = true
 }
 
-// present reports whether v is there and not null.
-func (s *Scanner) present(v span) bool { return v.to > 0 && !s.is(v, "null") }
-
 // labelled feeds v behind a mark, if it is present.
 func (s *Scanner) labelled(letter byte, v span) {
 	if !s.present(v) {
@@ -156,7 +208,7 @@ func (s *Scanner) content(v span, nesting int) {
 		s.words(v, false)
 	case s.first(v) == '[':
 		joined := false
-		for w := s.enter(v.from); w.next(); {
+		for w := s.enter(v); w.next(); {
 			joined = s.part(w.value, joined, nesting)
 		}
 	case s.present(v):
@@ -197,7 +249,7 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		return false
 	}
 	var f [nPartFields]span
-	for w := s.enter(v.from); w.next(); {
+	for w := s.enter(v); w.next(); {
 		if p := partFieldOf(w.name()); p != pNone {
 			f[p] = w.value
 		}
@@ -221,32 +273,6 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		s.reading(lUnknown, v)
 	}
 	return false
-}
-
-// value feeds any value: strings, scalars and brackets, each with a mark.
-// Commas, colons and white space say nothing beyond that.
-func (s *Scanner) value(v span) {
-	for i := v.from; i < v.to && !s.broken; {
-		switch c := s.body[i]; c {
-		case ' ', '\n', '\t', '\r', ',', ':':
-			i++
-		case '{', '}', '[', ']':
-			s.mark(c)
-			i++
-		case '"':
-			t := s.valueAt(i)
-			s.mark(lString)
-			s.text(t)
-			i = t.to
-		default:
-			t := s.valueAt(i)
-			if !t.cut {
-				s.mark(lScalar)
-				s.emit(s.body[t.from:t.to])
-			}
-			i = t.to
-		}
-	}
 }
 
 // text feeds a string.

@@ -9,21 +9,28 @@
 // it. Between the pieces stand marks, a byte 0xFF and a letter. 0xFF is in no
 // UTF-8 text, so no text can forge the border of a message.
 //
-// One pass over the body checks its structure and notes where the values of
-// interest are; a second one, over those values only, feeds them in canonical
-// order. Start reading with Scanner.Scan (scan.go); lex.go walks raw JSON,
-// fields.go knows the names, chat.go and batch.go the shapes of prompts,
-// media.go what is not text, feed.go the canonical stream.
+// A survey looks at each byte of the body once and notes where long values
+// end; walks over what is of interest then step over the rest, and feed the
+// text in canonical order. Start reading with Scanner.Scan (scan.go); survey.go,
+// lex.go and walk.go go through raw JSON, fields.go knows the names, chat.go,
+// tools.go and batch.go the shapes of prompts, verbatim.go what is printed as it
+// came, media.go and estimate.go what is not text, billing.go a line that is no
+// part of the key, feed.go the canonical stream.
 //
 // Known limits, all of which cost at most a less good choice of upstream:
 //   - Values outside the prompt are checked for balanced brackets and closed
 //     strings only; the engine is the judge of the rest.
-//   - Of duplicate keys the last counts, as in Python, at the top and in
-//     messages and parts; inside tools and tool arguments all of them count.
+//   - Of duplicate keys the last counts, as in Python. Behind the first 16,384
+//     keys of one tool's schema or one call's arguments all of them count.
 //   - Numbers in tools are told apart by spelling: 1.0 is not 1.
 //   - Text parts of a message are joined by a line feed, as vLLM does it for
 //     templates that want strings: a text cut into two parts equals the whole
 //     only if a line feed stood where it was cut.
+//   - Images of SGLang's and vLLM's generate endpoints count from the front of
+//     the prompt, wherever their placeholders stand in it.
+//   - The head of a long body is read as if nothing else followed: members that
+//     stand behind it, such as a role behind its content or tools behind the
+//     messages, are not in its key.
 //   - Raw control characters and invalid UTF-8 in strings are taken as they
 //     are, but for the byte of marks, which makes a body broken.
 //   - UTF-16 bodies, which Python accepts, count as broken.

@@ -3,6 +3,7 @@ package prompt
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -23,8 +24,15 @@ const (
 // it.
 const mark = 0xff
 
-// feed takes the canonical stream in pieces of any size. Short ones are
-// gathered: hashing is fastest on whole blocks, and escapes make short pieces.
+// feedBuffer is the room for pieces, bytes: a block of the largest size and a
+// stretch of text, and some more for what is stored a word at a time.
+const (
+	feedStretch = 4096
+	feedBuffer  = prefix.MaxBlock + feedStretch + 64
+)
+
+// feed takes the canonical stream in pieces of any size. They are gathered and
+// passed on in whole blocks, which is what hashing is fastest on.
 type feed struct {
 	chain   prefix.Chain
 	digest  xxhash.Digest
@@ -32,7 +40,7 @@ type feed struct {
 	counted int  // bytes that went to toCount
 	forged  bool // a text held the byte of a mark, so it isn't UTF-8
 	n       int  // bytes of buf in use
-	buf     [4096]byte
+	buf     [feedBuffer]byte
 }
 
 func (f *feed) reset(hashes []uint64, blockBytes int) {
@@ -57,9 +65,20 @@ func (f *feed) sum() uint64 {
 	return f.digest.Sum64()
 }
 
+// flush passes on all there is.
 func (f *feed) flush() {
 	f.write(f.buf[:f.n])
 	f.n = 0
+}
+
+// spill passes on whole blocks and keeps the rest.
+func (f *feed) spill() {
+	n := f.n
+	if f.to == toChain {
+		n -= (f.chain.Open() + f.n) % f.chain.Block()
+	}
+	f.write(f.buf[:n])
+	f.n = copy(f.buf[:], f.buf[n:f.n])
 }
 
 func (f *feed) write(p []byte) {
@@ -73,15 +92,14 @@ func (f *feed) write(p []byte) {
 	}
 }
 
+// emit feeds bytes as they are.
 func (f *feed) emit(p []byte) {
-	if len(p) > len(f.buf)-f.n {
-		f.flush()
-		if len(p) >= len(f.buf) {
-			f.write(p)
-			return
-		}
+	for len(p) > 0 {
+		f.room(1)
+		n := copy(f.buf[f.n:], p)
+		f.n += n
+		p = p[n:]
 	}
-	f.n += copy(f.buf[f.n:], p)
 }
 
 func (f *feed) mark(letter byte) {
@@ -98,34 +116,91 @@ func (f *feed) number(x uint64) {
 	f.n += 8
 }
 
+// room makes room for n bytes, at most feedStretch and some.
 func (f *feed) room(n int) {
 	if len(f.buf)-f.n < n {
-		f.flush()
+		f.spill()
 	}
 }
 
 // unescape feeds a string's raw text and reports whether its escapes are valid.
+// It goes by stretches: one without escapes, as a picture or a book has them,
+// is only looked at and hashed.
 func (f *feed) unescape(raw []byte) bool {
-	if bytes.IndexByte(raw, mark) >= 0 {
-		f.forged = true
-		return true
-	}
-	for {
-		k := bytes.IndexByte(raw, '\\')
-		if k < 0 {
-			f.emit(raw)
-			return true
+	for len(raw) > longValue {
+		stretch := raw[:min(len(raw), feedStretch)]
+		if bytes.IndexByte(stretch, '\\') < 0 && bytes.IndexByte(stretch, mark) < 0 {
+			if f.to == toDigest && f.n == 0 {
+				f.write(stretch)
+			} else {
+				f.emit(stretch)
+			}
+			raw = raw[len(stretch):]
+			continue
 		}
-		f.emit(raw[:k])
-		f.room(utf8.UTFMax)
-		out, n := appendEscape(f.buf[:f.n], raw[k:])
-		if n == 0 {
-			return false
+		n := f.translate(raw, len(stretch)-maxEscape)
+		if n < 0 {
+			return f.forged
 		}
-		f.n = len(out)
-		raw = raw[k+n:]
+		raw = raw[n:]
 	}
+	return f.translate(raw, len(raw)) >= 0 || f.forged
 }
+
+// maxEscape is the length of the longest escape, a surrogate pair.
+const maxEscape = 12
+
+// translate feeds raw, escapes undone, until at least limit bytes of it are
+// used, and returns how many are. It is negative if an escape is invalid or the
+// text is forged. No escape makes more bytes than it has, so the buffer needs
+// room for a stretch only.
+//
+// It copies a word at a time and looks for the bytes that need a closer look in
+// all of it at once.
+func (f *feed) translate(raw []byte, limit int) int {
+	f.room(feedStretch + 16)
+	out := f.buf[f.n:]
+	i, n := 0, 0
+	for i < limit {
+		if i+8 <= len(raw) {
+			x := binary.LittleEndian.Uint64(raw[i:])
+			binary.LittleEndian.PutUint64(out[n:], x)
+			hit := zeroBytes(x ^ slashes)
+			if x&highs != 0 {
+				hit |= zeroBytes(^x)
+			}
+			if hit == 0 {
+				i, n = i+8, n+8
+				continue
+			}
+			k := bits.TrailingZeros64(hit) / 8
+			i, n = i+k, n+k
+		}
+		switch c := raw[i]; {
+		case c == mark:
+			f.forged = true
+			return -1
+		case c != '\\':
+			out[n] = c
+			i, n = i+1, n+1
+		case i+1 < len(raw) && escapes[raw[i+1]] != 0:
+			out[n] = escapes[raw[i+1]]
+			i, n = i+2, n+1
+		default:
+			text, used := appendEscape(out[:n], raw[i:])
+			if used == 0 {
+				f.n += n
+				return -1
+			}
+			i, n = i+used, len(text)
+		}
+	}
+	f.n += n
+	return i
+}
+
+// escapes are the bytes that the short escapes stand for.
+var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f'}
 
 // appendEscape appends what the escape at the start of raw stands for, at most
 // utf8.UTFMax bytes, and returns the length of the escape, 0 if there is none.
@@ -135,20 +210,10 @@ func appendEscape(dst, raw []byte) ([]byte, int) {
 	if len(raw) < 2 || raw[0] != '\\' {
 		return dst, 0
 	}
-	switch c := raw[1]; c {
-	case '"', '\\', '/':
+	if c := escapes[raw[1]]; c != 0 {
 		return append(dst, c), 2
-	case 'n':
-		return append(dst, '\n'), 2
-	case 't':
-		return append(dst, '\t'), 2
-	case 'r':
-		return append(dst, '\r'), 2
-	case 'b':
-		return append(dst, '\b'), 2
-	case 'f':
-		return append(dst, '\f'), 2
-	case 'u':
+	}
+	if raw[1] == 'u' {
 		return appendUnicode(dst, raw)
 	}
 	return dst, 0

@@ -14,6 +14,8 @@ const (
 	fMaxCompletionTokens
 	fMaxOutputTokens
 	fMaxNewTokens
+	fSampling
+	fSession
 	fMessages
 	fTools
 	fFunctions
@@ -25,7 +27,15 @@ const (
 	fChatTemplate
 	fTemplateOptions
 	fReasoning
+	fSpecialTokens
+	fTruncation
+	fTruncationSide
+	fMediaOptions
+	fProcessorOptions
+	fFeatures
 	fPrevious
+	fEmbeds
+	fImages
 	fQuery
 	fDocuments
 	nFields
@@ -51,8 +61,12 @@ func topField(name []byte) field {
 		return fMaxCompletionTokens
 	case "max_output_tokens":
 		return fMaxOutputTokens
-	case "max_new_tokens":
+	case "max_new_tokens", "n_predict": // SGLang and TGI, llama.cpp
 		return fMaxNewTokens
+	case "sampling_params", "parameters": // SGLang and vLLM's generate, TGI
+		return fSampling
+	case "session_id":
+		return fSession
 	}
 	return promptField(name)
 }
@@ -72,7 +86,7 @@ func promptField(name []byte) field {
 		return fInstructions
 	case "input":
 		return fInput
-	case "prompt", "text", "inputs": // vLLM, SGLang, TGI
+	case "prompt", "text", "texts", "inputs": // vLLM, SGLang, Cohere, TGI
 		return fPrompt
 	case "input_ids", "token_ids": // SGLang, vLLM
 		return fInputIDs
@@ -82,6 +96,22 @@ func promptField(name []byte) field {
 		return fTemplateOptions
 	case "reasoning_effort", "reasoning": // rendered near the front by gpt-oss
 		return fReasoning
+	case "add_special_tokens":
+		return fSpecialTokens
+	case "truncate_prompt_tokens":
+		return fTruncation
+	case "truncation_side":
+		return fTruncationSide
+	case "media_io_kwargs":
+		return fMediaOptions
+	case "mm_processor_kwargs":
+		return fProcessorOptions
+	case "features": // images of vLLM's generate, whose token ids are all alike
+		return fFeatures
+	case "prompt_embeds":
+		return fEmbeds
+	case "image_data", "images": // SGLang, Cohere
+		return fImages
 	case "previous_response_id":
 		return fPrevious
 	case "query", "queries", "text_1", "data_1":
@@ -112,6 +142,7 @@ const (
 	mArguments
 	mOutput
 	mTools
+	mType
 	nMessageFields
 )
 
@@ -145,6 +176,8 @@ func messageFieldOf(name []byte) messageField {
 		return mOutput
 	case "tools": // of a developer message
 		return mTools
+	case "type":
+		return mType
 	}
 	return mNone
 }
@@ -164,7 +197,7 @@ const (
 	pName
 	pInput
 	pContent
-	pType
+	pUUID
 	nPartFields
 )
 
@@ -190,8 +223,44 @@ func partFieldOf(name []byte) partField {
 		return pInput
 	case "content":
 		return pContent
-	case "type":
-		return pType
+	case "uuid": // vLLM's name for a picture that it may have seen before
+		return pUUID
 	}
 	return pNone
+}
+
+// toolField is a key of a tool's definition, or of the function in it, in the
+// order in which they are fed.
+type toolField uint8
+
+const (
+	tNone toolField = iota
+	tType
+	tName
+	tDescription
+	tParameters
+	tStrict
+	tDefer
+	tFunction
+	nToolFields
+)
+
+func toolFieldOf(name []byte) toolField {
+	switch string(name) {
+	case "type":
+		return tType
+	case "name":
+		return tName
+	case "description":
+		return tDescription
+	case "parameters", "input_schema":
+		return tParameters
+	case "strict":
+		return tStrict
+	case "defer_loading":
+		return tDefer
+	case "function":
+		return tFunction
+	}
+	return tNone
 }

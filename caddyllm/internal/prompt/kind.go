@@ -8,16 +8,18 @@ type Kind uint8
 // The kinds of requests.
 const (
 	None        Kind = iota // no path of a prompt
-	Chat                    // OpenAI's chat completions
+	Chat                    // OpenAI's chat completions; vLLM's batches of them
 	Completions             // OpenAI's completions
 	Responses               // OpenAI's responses
 	Messages                // Anthropic's messages
-	Embeddings              // OpenAI's embeddings; vLLM's pooling
+	Embeddings              // OpenAI's and Cohere's embeddings; vLLM's pooling
 	Rerank                  // a query and documents, after Jina and Cohere
 	Score                   // vLLM's pairs of texts
 	Classify                // vLLM's classification
-	Tokenize                // a prompt or messages that are only counted
+	Tokenize                // a prompt or messages that are only counted or rendered
 	Generate                // SGLang's, TGI's and vLLM's own generation
+	Invocations             // SageMaker's one path for all of these
+	Audio                   // OpenAI's transcriptions and translations
 )
 
 var kinds = [...]struct {
@@ -25,18 +27,28 @@ var kinds = [...]struct {
 	kind   Kind
 }{
 	{"/chat/completions", Chat},
+	{"/chat/completions/batch", Chat},
+	{"/chat/completions/render", Tokenize},
+	{"/v2/chat", Chat},
 	{"/completions", Completions},
+	{"/completion", Completions},
+	{"/completions/render", Tokenize},
 	{"/responses", Responses},
 	{"/messages", Messages},
 	{"/messages/count_tokens", Tokenize},
 	{"/embeddings", Embeddings},
+	{"/embed", Embeddings},
 	{"/pooling", Embeddings},
 	{"/rerank", Rerank},
 	{"/score", Score},
+	{"/generative_scoring", Score},
 	{"/classify", Classify},
 	{"/tokenize", Tokenize},
 	{"/generate", Generate},
 	{"/generate_stream", Generate},
+	{"/invocations", Invocations},
+	{"/audio/transcriptions", Audio},
+	{"/audio/translations", Audio},
 }
 
 // KindOf recognises a request by the end of its path, so that gateways may put
@@ -44,8 +56,8 @@ var kinds = [...]struct {
 // redirect it to the path without.
 func KindOf(path string) Kind {
 	path = strings.TrimSuffix(path, "/")
-	for _, k := range kinds {
-		if strings.HasSuffix(path, k.suffix) {
+	for i := range kinds {
+		if k := &kinds[i]; strings.HasSuffix(path, k.suffix) {
 			return k.kind
 		}
 	}
@@ -65,7 +77,7 @@ func (k Kind) Generates() bool {
 // String is the kind's name in lower case.
 func (k Kind) String() string {
 	names := [...]string{"none", "chat", "completions", "responses", "messages",
-		"embeddings", "rerank", "score", "classify", "tokenize", "generate"}
+		"embeddings", "rerank", "score", "classify", "tokenize", "generate", "invocations", "audio"}
 	if int(k) < len(names) {
 		return names[k]
 	}

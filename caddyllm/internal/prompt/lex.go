@@ -2,38 +2,38 @@ package prompt
 
 import "bytes"
 
-// maxDepth bounds the nesting of brackets. It is Python's default recursion
-// limit, at which the engines' parser used to stop; Go's stops at 10,000.
-const maxDepth = 1000
-
-// span is where a value stands in the body. The zero span is an absent value.
+// span is where a value stands in the body. The zero span is an absent value:
+// the first byte of a body is no value of its object.
 type span struct {
-	from, to int
-	cut      bool // the body's end cuts it off
+	from, to int32
+	mark     int32 // the first landmark that doesn't begin before it
+	cut      bool  // the body's end cuts it off
 }
 
-// lexer walks raw JSON. It trusts nothing: every method takes any index and
-// returns one within the body. Errors are sticky and end all walks.
+// lexer walks raw JSON that was surveyed. It trusts nothing: every method takes
+// any index and returns one within the body. That a body is broken is sticky
+// and ends all walks. A walk that reaches the end of the body has come to where
+// it was cut: the survey saw that a whole one ends with a bracket.
 type lexer struct {
 	body     []byte
 	complete bool
 	broken   bool
-	cut      bool // the body ended inside a value, which only an incomplete one may
-	nesting  [maxDepth/64 + 1]uint64
+	marks    []landmark
+	stack    [maxDepth + 1]int32 // of a survey, by depth: twice the landmark, plus 1 for a brace
 }
 
 func (l *lexer) reset(body []byte, complete bool) {
-	l.body, l.complete = body, complete
-	l.broken, l.cut = false, false
+	if len(body) > maxBytes {
+		body, complete = body[:maxBytes], false
+	}
+	l.body, l.complete, l.broken = body, complete, false
 }
 
 // fail says that the body can't go on at i: cut off there, or wrong.
 func (l *lexer) fail(i int) {
-	if i >= len(l.body) && !l.complete {
-		l.cut = true
-		return
+	if i < len(l.body) || l.complete {
+		l.broken = true
 	}
-	l.broken = true
 }
 
 // at is the byte at i, 0 behind the end.
@@ -49,8 +49,11 @@ func (l *lexer) first(v span) byte {
 	if v.to == 0 {
 		return 0
 	}
-	return l.at(v.from)
+	return l.at(int(v.from))
 }
+
+// bytes is a value as it stands in the body.
+func (l *lexer) bytes(v span) []byte { return l.body[v.from:v.to] }
 
 func (l *lexer) space(i int) int {
 	for i < len(l.body) {
@@ -64,92 +67,59 @@ func (l *lexer) space(i int) int {
 	return i
 }
 
-// valueAt is the span of the value at i. An earlier walk may have met the cut
-// already, so whether it cuts this value is found out anew.
-func (l *lexer) valueAt(i int) span {
-	before := l.cut
-	l.cut = false
-	v := span{from: i, to: l.skip(i)}
-	v.cut = l.cut
-	l.cut = before || v.cut
-	return v
+// marked reports whether the value at i is landmark m.
+func (l *lexer) marked(i int, m int32) bool {
+	return int(m) < len(l.marks) && int(l.marks[m].from) == i
 }
 
-// skip returns the index behind the value at i.
-func (l *lexer) skip(i int) int {
+// valueAt is the span of the value at i, and the first landmark behind it. m is
+// the first landmark that doesn't begin before i.
+func (l *lexer) valueAt(i int, m int32) (span, int32) {
+	if l.marked(i, m) {
+		k := &l.marks[m]
+		return span{k.from, k.to, m, k.cut}, k.next
+	}
+	end := -1
 	switch l.at(i) {
 	case '"':
-		return l.skipString(i)
+		end = stringEnd(l.body, i)
 	case '{', '[':
-		return l.skipNested(i)
+		end = l.nestedEnd(i)
+	default:
+		end = l.scalarEnd(i)
 	}
-	return l.skipScalar(i)
+	if end < 0 {
+		return span{int32(i), int32(len(l.body)), m, true}, m
+	}
+	return span{int32(i), int32(end), m, false}, m
 }
 
-// skipString looks for quotes only: in text they are rarer than backslashes,
-// and bytes.IndexByte outruns any loop here. A quote is escaped if an odd
-// number of backslashes stands before it.
-func (l *lexer) skipString(i int) int {
-	from := i + 1
-	for j := from; j < len(l.body); j++ {
-		k := bytes.IndexByte(l.body[j:], '"')
-		if k < 0 {
-			break
-		}
-		j += k
-		n := j
-		for n > from && l.body[n-1] == '\\' {
-			n--
-		}
-		if (j-n)%2 == 0 {
-			return j + 1
-		}
-	}
-	l.fail(len(l.body))
-	return len(l.body)
-}
-
-// skipNested jumps over an object or array without recursion. One bit for each
-// open bracket tells which bracket must close it.
-func (l *lexer) skipNested(i int) int {
-	const outer = 1 // the request's own object
+// nestedEnd is the index behind an object or array, -1 if the body's end cuts
+// it off. That brackets match is known from the survey.
+func (l *lexer) nestedEnd(i int) int {
 	depth := 0
 	for i < len(l.body) {
-		switch c := l.body[i]; c {
+		switch l.body[i] {
 		case '"':
-			i = l.skipString(i)
-			if l.broken || l.cut {
-				return len(l.body)
+			if i = stringEnd(l.body, i); i < 0 {
+				return -1
 			}
 			continue
 		case '{', '[':
-			if depth++; depth+outer > maxDepth {
-				l.broken = true
-				return len(l.body)
-			}
-			bit := uint64(1) << (depth % 64)
-			if c == '{' {
-				l.nesting[depth/64] |= bit
-			} else {
-				l.nesting[depth/64] &^= bit
-			}
+			depth++
 		case '}', ']':
-			if brace := l.nesting[depth/64]>>(depth%64)&1 == 1; brace != (c == '}') {
-				l.broken = true
-				return len(l.body)
-			}
 			if depth--; depth == 0 {
 				return i + 1
 			}
 		}
 		i++
 	}
-	l.fail(i)
-	return i
+	return -1
 }
 
-// skipScalar accepts what Python accepts, NaN and Infinity included.
-func (l *lexer) skipScalar(i int) int {
+// scalarEnd accepts what Python accepts, NaN and Infinity included. It is -1
+// for what the body's end may have cut off.
+func (l *lexer) scalarEnd(i int) int {
 	from := i
 	numeric := true
 	for i < len(l.body) {
@@ -167,7 +137,7 @@ func (l *lexer) skipScalar(i int) int {
 	word := l.body[from:i]
 	switch {
 	case i == len(l.body):
-		l.fail(i) // a whole body ends with a bracket, and a cut number may go on
+		return -1
 	case len(word) == 0:
 		l.broken = true
 	case numeric:
@@ -182,110 +152,10 @@ func (l *lexer) skipScalar(i int) int {
 	return i
 }
 
-// walk goes through the members of an object or the elements of an array.
-type walk struct {
-	l       *lexer
-	pos     int // behind what was read
-	value   span
-	key     span // of an object's member, quotes included
-	object  bool
-	started bool
-	scratch [48]byte // longer than any name of interest
-}
-
-// enter starts a walk through the object or array at i.
-func (l *lexer) enter(i int) walk {
-	return walk{l: l, pos: i + 1, object: l.at(i) == '{'}
-}
-
-// next goes to the next value. A value that the body's end cuts off is still
-// given, as the last.
-func (w *walk) next() bool {
-	l := w.l
-	if l.broken || l.cut && w.pos >= len(l.body) {
-		return false
-	}
-	closing := byte(']')
-	if w.object {
-		closing = '}'
-	}
-	i := l.space(w.pos)
-	if !w.started && l.at(i) == closing || w.started && l.at(i) != ',' {
-		return w.end(i, closing)
-	}
-	if w.started {
-		i = l.space(i + 1)
-	}
-	w.started = true
-	if w.object {
-		if i = w.member(i); i < 0 {
-			w.pos = len(l.body)
-			return false
-		}
-	}
-	if i >= len(l.body) {
-		l.fail(i)
-		w.pos = i
-		return false
-	}
-	w.value = l.valueAt(i)
-	w.pos = w.value.to
-	return !l.broken
-}
-
-func (w *walk) end(i int, closing byte) bool {
-	w.pos = i + 1
-	if w.l.at(i) != closing {
-		w.l.fail(i)
-		w.pos = len(w.l.body)
-	}
-	return false
-}
-
-// member reads a key and its colon, and returns the index of the value.
-func (w *walk) member(i int) int {
-	l := w.l
-	if l.at(i) != '"' {
-		l.fail(i)
-		return -1
-	}
-	end := l.skipString(i)
-	w.key = span{from: i, to: end}
-	i = l.space(end)
-	if l.broken || l.at(i) != ':' {
-		l.fail(i)
-		return -1
-	}
-	return l.space(i + 1)
-}
-
-// name is the current member's key, unescaped; valid until the next one. Keys
-// too long to be of interest come as they are.
-func (w *walk) name() []byte {
-	raw := w.l.body[w.key.from+1 : w.key.to-1]
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw
-	}
-	out := w.scratch[:0]
-	for len(raw) > 0 && len(out)+4 <= len(w.scratch) {
-		if raw[0] != '\\' {
-			out = append(out, raw[0])
-			raw = raw[1:]
-			continue
-		}
-		n := 0
-		if out, n = appendEscape(out, raw); n == 0 {
-			return nil
-		}
-		raw = raw[n:]
-	}
-	return out
-}
-
 // integer reads a whole number from 0 to 1<<31-1, else 0. Python's engines
 // refuse fractions.
 func (l *lexer) integer(v span) int {
-	word := l.body[v.from:v.to]
+	word := l.bytes(v)
 	if len(word) == 0 || len(word) > 10 || v.cut {
 		return 0
 	}
@@ -302,7 +172,10 @@ func (l *lexer) integer(v span) int {
 	return int(n)
 }
 
-func (l *lexer) is(v span, word string) bool { return string(l.body[v.from:v.to]) == word }
+func (l *lexer) is(v span, word string) bool { return string(l.bytes(v)) == word }
+
+// present reports whether v is there and not null.
+func (l *lexer) present(v span) bool { return v.to > 0 && !l.is(v, "null") }
 
 // inside is a string's raw text, without quotes.
 func (l *lexer) inside(v span) []byte {

@@ -44,6 +44,12 @@ type Prompt struct {
 	Stream bool
 	// IncludeUsage says that the client wants token counts at a stream's end.
 	IncludeUsage bool
+	// Kind is that of the request: what the path said or, for Invocations, what
+	// the body has.
+	Kind Kind
+	// Session is a hash of vLLM's session_id, and Previous of the response that
+	// the prompt goes on from; 0 if the request has none.
+	Session, Previous uint64
 	// SaltPresent says that a cache salt seeds the chain.
 	SaltPresent bool
 }
@@ -55,7 +61,10 @@ type Scanner struct {
 	feed
 	hashes []uint64
 	name   []byte // scratch of the model's unescaped name
+	head   []byte // scratch of an attachment's first bytes
+	keys   keySet
 	fields [nFields]span
+	kind   Kind
 
 	extraTokens int
 	prompts     int  // prompts of a batch
@@ -73,7 +82,7 @@ func (s *Scanner) Scan(kind Kind, body []byte, complete bool, blockBytes int) (P
 	s.lexer.reset(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), complete)
 	s.feed.reset(s.hashes, blockBytes)
 	s.fields = [nFields]span{}
-	s.extraTokens, s.prompts, s.found, s.leading = 0, 1, false, true
+	s.kind, s.extraTokens, s.prompts, s.found, s.leading = None, 0, 1, false, true
 
 	s.noteFields()
 	if !s.broken {
@@ -98,14 +107,14 @@ func (s *Scanner) noteFields() {
 		s.fail(i)
 		return
 	}
-	w := s.enter(i)
-	for w.next() {
+	end := s.survey(i)
+	if s.broken = s.broken || s.space(end) < len(s.body); s.broken {
+		return // a second value too; engines refuse it as well
+	}
+	for w := s.enter(span{from: int32(i), to: int32(end)}); w.next(); {
 		if f := topField(w.name()); f != fNone {
 			s.fields[f] = w.value
 		}
-	}
-	if i = s.space(w.pos); !s.broken && i < len(s.body) {
-		s.broken = true // a second value; engines refuse it too
 	}
 }
 
@@ -114,11 +123,9 @@ func (s *Scanner) prompt() Prompt {
 		Bytes:       s.chain.Bytes() + s.counted,
 		ExtraTokens: s.extraTokens,
 		MaxTokens:   s.maxTokens(),
-		N:           1,
+		N:           max(s.parameter(fN), 1),
 		Stream:      s.is(s.fields[fStream], "true"),
-	}
-	if n := s.integer(s.fields[fN]); n > 1 {
-		p.N = n
+		Kind:        s.kind,
 	}
 	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))
 	p.IncludeUsage = s.includesUsage()
@@ -133,6 +140,8 @@ func (s *Scanner) prompt() Prompt {
 		p.SaltPresent = true
 		seed = seed*0x9e3779b97f4a7c15 ^ salt
 	}
+	p.Session, _ = s.digestOf(s.fields[fSession])
+	p.Previous, _ = s.digestOf(s.fields[fPrevious])
 	p.Whole = s.chain.Whole(seed)
 	p.Chain = s.chain.Seal(seed)
 	return p
@@ -141,11 +150,25 @@ func (s *Scanner) prompt() Prompt {
 // maxTokens takes the first bound that is set, newest name first.
 func (s *Scanner) maxTokens() int {
 	for _, f := range [...]field{fMaxCompletionTokens, fMaxOutputTokens, fMaxTokens, fMaxNewTokens} {
-		if n := s.integer(s.fields[f]); n > 0 {
+		if n := s.parameter(f); n > 0 {
 			return n
 		}
 	}
 	return 0
+}
+
+// parameter reads a number from the request or from the object that some APIs
+// have for the parameters of sampling; 0 if it is in neither.
+func (s *Scanner) parameter(f field) int {
+	n := s.integer(s.fields[f])
+	if v := s.fields[fSampling]; n == 0 && s.first(v) == '{' {
+		for w := s.enter(v); w.next(); {
+			if topField(w.name()) == f {
+				n = s.integer(w.value)
+			}
+		}
+	}
+	return n
 }
 
 func (s *Scanner) includesUsage() bool {
@@ -154,7 +177,7 @@ func (s *Scanner) includesUsage() bool {
 		return false
 	}
 	yes := false
-	for w := s.enter(v.from); w.next(); {
+	for w := s.enter(v); w.next(); {
 		if string(w.name()) == "include_usage" {
 			yes = s.is(w.value, "true")
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,6 +77,19 @@ func branch(d *json.Decoder, body []byte) (*node, error) {
 	return n, nil
 }
 
+// unique are the places of an object's members, of duplicates the first place
+// with the last value, as in a dict of Python.
+func (n *node) unique() (keys []string, members []*node) {
+	for i, key := range n.keys {
+		if at := slices.Index(keys, key); at >= 0 {
+			members[at] = n.members[i]
+			continue
+		}
+		keys, members = append(keys, key), append(members, n.members[i])
+	}
+	return keys, members
+}
+
 func (n *node) is(kind byte) bool { return n != nil && n.kind == kind }
 func (n *node) present() bool     { return n != nil && n.raw != "null" }
 
@@ -97,6 +111,7 @@ type twin struct {
 	extra   int
 	prompts int
 	found   bool
+	kind    Kind
 }
 
 func (w *twin) mark(letter byte) { w.out.Write([]byte{0xff, letter}) }
@@ -106,16 +121,21 @@ func (w *twin) value(n *node) {
 	case '"':
 		w.mark('"')
 		w.out.WriteString(n.text)
-	case '{', '[':
-		w.mark(n.kind)
-		for i, m := range n.members {
-			if n.kind == '{' {
-				w.mark('"')
-				w.out.WriteString(n.keys[i])
-			}
+	case '{':
+		w.mark('{')
+		keys, members := n.unique()
+		for i, m := range members {
+			w.mark('"')
+			w.out.WriteString(keys[i])
 			w.value(m)
 		}
-		w.mark(n.kind + 2) // } and ] stand two behind { and [ in ASCII
+		w.mark('}')
+	case '[':
+		w.mark('[')
+		for _, m := range n.members {
+			w.value(m)
+		}
+		w.mark(']')
 	default:
 		w.mark('0')
 		w.out.WriteString(n.raw)
@@ -134,17 +154,74 @@ func (w *twin) reading(letter byte, n *node) {
 	w.found = w.found || n.present()
 }
 
-func (w *twin) chat(f map[field]*node) {
-	for _, option := range []field{fPrevious, fChatTemplate, fTemplateOptions, fReasoning, fDocuments} {
-		if f[option].present() {
-			w.mark('k')
-			w.mark('0' + byte(option))
-			w.value(f[option])
+func (w *twin) options(f map[field]*node) {
+	for _, option := range options {
+		n := f[option]
+		if !n.present() {
+			continue
+		}
+		w.mark('k')
+		w.mark('0' + byte(option))
+		if n.is('{') && len(n.members) <= maxUnordered {
+			sum := uint64(0)
+			keys, members := n.unique()
+			for i, m := range members {
+				var alone twin
+				alone.mark('"')
+				alone.out.WriteString(keys[i])
+				alone.value(m)
+				sum += xxhash.Sum64(alone.out.Bytes())
+			}
+			w.mark('+')
+			w.out.Write(binary.BigEndian.AppendUint64(nil, sum))
+			continue
+		}
+		w.value(n)
+	}
+}
+
+func (w *twin) tools(n *node) {
+	if !n.is('[') {
+		w.value(n)
+		return
+	}
+	for _, tool := range n.members {
+		w.tool(tool, false)
+	}
+}
+
+func (w *twin) tool(n *node, inner bool) {
+	if !n.is('{') {
+		w.value(n)
+		return
+	}
+	f := fieldsOf(n, toolFieldOf)
+	if !inner && !f[tFunction].present() && !f[tName].present() {
+		w.value(n)
+		return
+	}
+	w.mark('{')
+	for _, t := range []toolField{tType, tName, tDescription, tParameters, tStrict, tDefer} {
+		if f[t].present() {
+			w.mark('t')
+			w.mark('0' + byte(t))
+			w.value(f[t])
 		}
 	}
+	if !inner && f[tFunction].present() {
+		w.mark('t')
+		w.mark('0' + byte(tFunction))
+		w.tool(f[tFunction], true)
+	}
+	w.mark('}')
+}
+
+func (w *twin) chat(f map[field]*node) {
+	w.options(f)
 	for _, tools := range []*node{f[fTools], f[fFunctions]} {
 		if tools.is('[') && len(tools.members) > 0 {
-			w.labelled('T', tools)
+			w.mark('T')
+			w.tools(tools)
 		}
 	}
 	for _, system := range []*node{f[fSystem], f[fInstructions]} {
@@ -152,7 +229,29 @@ func (w *twin) chat(f map[field]*node) {
 			w.message(&node{kind: '{', keys: []string{"role", "content"}, members: []*node{{kind: '"', text: "system"}, system}})
 		}
 	}
-	w.messages(f[fMessages])
+	all := f[fMessages]
+	if !all.is('[') || len(all.members) == 0 || !all.members[0].is('[') {
+		w.messages(all)
+		return
+	}
+	w.each(all.members, w.messages)
+}
+
+// each feeds the prompts of a batch: the first counts whole, of the others the
+// length.
+func (w *twin) each(prompts []*node, one func(*node)) {
+	length := 0
+	for i, m := range prompts {
+		one(m)
+		if i == 0 {
+			length = w.out.Len()
+		}
+	}
+	if len(prompts) > 0 {
+		w.others += w.out.Len() - length
+		w.out.Truncate(length)
+	}
+	w.prompts = max(w.prompts, len(prompts))
 }
 
 func (w *twin) messages(n *node) {
@@ -188,7 +287,17 @@ func (w *twin) message(n *node) {
 		w.mark('o')
 		w.content(f[mOutput], 0)
 	}
-	w.labelled('T', f[mTools])
+	if f[mTools].present() {
+		w.mark('T')
+		w.tools(f[mTools])
+	}
+	empty := true
+	for m := mContent; m <= mTools; m++ {
+		empty = empty && !f[m].present()
+	}
+	if empty && f[mType].present() {
+		w.reading('x', n)
+	}
 }
 
 func (w *twin) call(n *node) {
@@ -257,23 +366,26 @@ func (w *twin) part(n *node, joined bool, nesting int) bool {
 		w.labelled('n', f[pName])
 		w.reading('g', f[pInput])
 	case f[pImage].present():
-		w.media('i', imageTokens, f[pImage])
+		w.media('i', f[pImage], f[pUUID])
 	case f[pAudio].present():
-		w.media('a', audioTokens, f[pAudio])
+		w.media('a', f[pAudio], f[pUUID])
 	case f[pVideo].present():
-		w.media('v', videoTokens, f[pVideo])
+		w.media('v', f[pVideo], f[pUUID])
 	case f[pFile].present():
-		w.media('F', fileTokens, f[pFile])
+		w.media('F', f[pFile], f[pUUID])
 	default:
 		w.reading('x', n)
 	}
 	return false
 }
 
-func (w *twin) media(letter byte, tokens int, n *node) {
+func (w *twin) media(letter byte, n, id *node) {
 	payload := n
-	if n.is('{') {
-		for i, key := range n.keys {
+	if id.is('"') && id.text != "" {
+		payload = id
+	}
+	if payload.is('{') {
+		for i, key := range payload.keys {
 			switch key {
 			case "url", "data", "file_data", "file_id", "file_url":
 				if n.members[i].is('"') {
@@ -282,11 +394,15 @@ func (w *twin) media(letter byte, tokens int, n *node) {
 			}
 		}
 	}
+	head := ""
+	if payload.is('"') {
+		head = payload.text[:min(len(payload.text), mediaHead)]
+	}
+	w.extra += mediaTokens(letter, []byte(head), len(payload.raw)-2)
 	var alone twin
 	alone.value(payload)
 	w.mark(letter)
 	w.out.Write(binary.BigEndian.AppendUint64(nil, xxhash.Sum64(alone.out.Bytes())))
-	w.extra += tokens
 	w.found = true
 }
 
@@ -295,18 +411,7 @@ func (w *twin) batch(n *node) {
 		w.single(n)
 		return
 	}
-	length := 0
-	for i, m := range n.members {
-		w.single(m)
-		if i == 0 {
-			length = w.out.Len()
-		}
-	}
-	if len(n.members) > 0 {
-		w.others += w.out.Len() - length
-		w.out.Truncate(length)
-	}
-	w.prompts = max(w.prompts, len(n.members))
+	w.each(n.members, w.single)
 }
 
 func (w *twin) single(n *node) {
@@ -333,6 +438,21 @@ func (w *twin) single(n *node) {
 
 func (w *twin) prompt(kind Kind, f map[field]*node) {
 	w.prompts = 1
+	if kind == Invocations {
+		switch {
+		case f[fMessages].present():
+			kind = Chat
+		case f[fPrompt].present() || f[fEmbeds].present():
+			kind = Completions
+		case f[fInput].present():
+			kind = Embeddings
+		case f[fQuery].present():
+			kind = Score
+		default:
+			kind = None
+		}
+	}
+	w.kind = kind
 	switch kind {
 	case Chat, Messages:
 		w.chat(f)
@@ -344,7 +464,16 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 			w.messages(input)
 		}
 	case Completions:
+		w.options(f)
 		w.batch(f[fPrompt])
+		if e := f[fEmbeds]; e.present() {
+			var alone twin
+			alone.value(e)
+			w.mark('e')
+			w.out.Write(binary.BigEndian.AppendUint64(nil, xxhash.Sum64(alone.out.Bytes())))
+			w.extra += len(e.raw) / embedBytes
+			w.found = true
+		}
 	case Rerank, Score:
 		if f[fQuery] != nil {
 			w.mark('q')
@@ -356,11 +485,24 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 			w.chat(f)
 			return
 		}
+		w.options(f)
+		images := []*node{f[fImages]}
+		if f[fImages].is('[') {
+			images = f[fImages].members
+		}
+		for _, n := range images {
+			if n.present() {
+				w.media('i', n, nil)
+			}
+		}
+		pictured := w.found
+		w.found = false
 		for _, from := range []field{fPrompt, fInput, fInputIDs} {
 			if !w.found {
 				w.batch(f[from])
 			}
 		}
+		w.found = w.found || pictured
 	}
 }
 
@@ -372,7 +514,7 @@ func expect(kind Kind, root *node, block int) (Prompt, Status) {
 	if !w.found {
 		return Prompt{}, NoPrompt
 	}
-	number := func(n *node) int {
+	whole := func(n *node) int {
 		if n == nil {
 			return 0
 		}
@@ -382,13 +524,29 @@ func expect(kind Kind, root *node, block int) (Prompt, Status) {
 		}
 		return int(i)
 	}
-	p := Prompt{Bytes: w.out.Len() + w.others, ExtraTokens: w.extra}
+	number := func(from field) int {
+		n := whole(f[from])
+		if v := f[fSampling]; n == 0 && v.is('{') {
+			for i, key := range v.keys {
+				if topField([]byte(key)) == from {
+					n = whole(v.members[i])
+				}
+			}
+		}
+		return n
+	}
+	p := Prompt{Bytes: w.out.Len() + w.others, ExtraTokens: w.extra, Kind: w.kind}
+	for from, to := range map[field]*uint64{fSession: &p.Session, fPrevious: &p.Previous} {
+		if n := f[from]; n.is('"') && n.text != "" {
+			*to = xxhash.Sum64String(n.text)
+		}
+	}
 	for _, m := range []field{fMaxNewTokens, fMaxTokens, fMaxOutputTokens, fMaxCompletionTokens} {
-		if n := number(f[m]); n > 0 {
+		if n := number(m); n > 0 {
 			p.MaxTokens = n
 		}
 	}
-	p.N = min(max(1, number(f[fN]))*w.prompts, math.MaxInt32)
+	p.N = min(max(1, number(fN))*w.prompts, math.MaxInt32)
 	p.Stream = f[fStream] != nil && f[fStream].raw == "true"
 	if o := f[fStreamOptions]; o.is('{') {
 		for i, key := range o.keys {
@@ -440,6 +598,7 @@ func samePrompt(a, b Prompt) bool {
 		return false
 	}
 	return a.Whole == b.Whole && a.Bytes == b.Bytes && a.ExtraTokens == b.ExtraTokens && a.Model == b.Model && a.MaxTokens == b.MaxTokens &&
+		a.Kind == b.Kind && a.Session == b.Session && a.Previous == b.Previous &&
 		a.N == b.N && a.Stream == b.Stream && a.IncludeUsage == b.IncludeUsage && a.SaltPresent == b.SaltPresent
 }
 
@@ -479,17 +638,22 @@ var seeds = []string{
 	`{"instructions":"i","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"o"},{"type":"reasoning","summary":[{"text":"s"}]}],"reasoning":{"effort":"low"},"previous_response_id":"r"}`,
 	`{"prompt":["a","b","c"],"max_tokens":5}`, `{"prompt":[[1,2],[3]]}`, `{"prompt":[1, 2 ,3,-1,1.5,2147483648,{"a" : 1}]}`, `{"input":"x","query":"q","documents":["d",{"text":"e"}],"text":"t"}`,
 	`{"messages":[null,1,"x",{}],"messages":[{"content":{"a":[]}}]}`, `{"a":[[[{}]]],"messages":"x"}`, `[]`, `nul`, `{"messages":[{"content":"\ud800x"}]}`, "\xef\xbb\xbf{}", `{"messages":[{"content":NaN}]}`,
+	`{"tools":[{"function":{"parameters":{"a":1,"b":{"x":1,"x":2},"a":3,"\u0061":4},"name":"f","x":1},"type":"function"},{"type":"web_search"},7],"chat_template_kwargs":{"b":[1],"a":{"c":1},"b":2},"messages":[{"role":"assistant","content":[{"type":"tool_use","input":{"k":1,"k":2}}]},{"type":"item_reference","id":"m"}]}`,
+	`{"messages":[[{"role":"user","content":"a"}],[{"role":"user","content":"b"}],"x"],"session_id":"s"}`,
+	`{"text":"t","image_data":["iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB",{"url":"x"}],"sampling_params":{"max_new_tokens":9,"n":2},"input_ids":[1]}`,
+	`{"prompt_embeds":"AAAA","add_special_tokens":false}`, `{"token_ids":[1,2],"features":{"mm_hashes":{"image":["h"]}},"sampling_params":{"max_tokens":3}}`,
+	`{"texts":["a","b"],"images":["data:image/png;base64,AA"]}`,
 	`{"messages":[{"role":"user","content":[{"content":[{"content":[{"content":[{"content":[{"content":"deep"}]}]}]}]}]}]}`,
 }
 
 func FuzzScanAgreesWithItsTwin(f *testing.F) {
 	for _, seed := range seeds {
-		for kind := None; kind <= Generate; kind++ {
+		for kind := None; kind <= Audio; kind++ {
 			f.Add(byte(kind), []byte(seed))
 		}
 	}
 	var s Scanner
 	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
-		compare(t, &s, Kind(kind%byte(Generate+1)), body)
+		compare(t, &s, Kind(kind%byte(Audio+1)), body)
 	})
 }
