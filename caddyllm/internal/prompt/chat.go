@@ -126,7 +126,10 @@ func (s *Scanner) message(v span) {
 	s.labelled(lName, f[mName])
 	s.labelled(lID, f[mCallID])
 	s.reading(lReasoning, f[mReasoning])
-	s.reading(lSummary, f[mSummary])
+	if s.present(f[mSummary]) {
+		s.mark(lSummary)
+		s.content(f[mSummary], 0)
+	}
 	s.reading(lReasoning, f[mEncrypted])
 	s.content(f[mContent], 0)
 	s.reading(lRefusal, f[mRefusal])

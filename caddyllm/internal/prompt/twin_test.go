@@ -272,7 +272,10 @@ func (w *twin) message(n *node) {
 	w.labelled('n', f[mName])
 	w.labelled('d', f[mCallID])
 	w.reading('h', f[mReasoning])
-	w.reading('s', f[mSummary])
+	if f[mSummary].present() {
+		w.mark('s')
+		w.content(f[mSummary], 0)
+	}
 	w.reading('h', f[mEncrypted])
 	w.content(f[mContent], 0)
 	w.reading('f', f[mRefusal])
