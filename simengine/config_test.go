@@ -56,7 +56,7 @@ func TestBlocksForHoldsWhatItSays(t *testing.T) {
 
 func TestStepOfAbsurdCostIsADay(t *testing.T) {
 	c := Cost{Base: time.Second, AttentionTerm: coefficientMax}
-	if got := c.step(load{attention: math.MaxFloat64}); got != stepMax {
+	if got := c.Step(Work{Attention: math.MaxFloat64}); got != stepMax {
 		t.Errorf("step = %v, want %v", got, stepMax)
 	}
 }
@@ -88,7 +88,7 @@ func TestPresetsReachTheSpeedsMeasured(t *testing.T) {
 			t.Errorf("PresetByName(%q) found none", name)
 			continue
 		}
-		decode := p.Config.Cost.step(load{decodeSeqs: 1, contextTokens: 1024}).Seconds() * 1e3
+		decode := p.Config.Cost.Step(Work{DecodeSeqs: 1, ContextTokens: 1024}).Seconds() * 1e3
 		for _, c := range []struct {
 			what      string
 			got, want float64

@@ -25,7 +25,9 @@
 // answers. An Engine is not safe for concurrent use; package live drives one by
 // the wall clock.
 //
+// With Config.AsyncScheduling a step is composed while the one before it is
+// computed, and so without what arrives meanwhile.
+//
 // What is left out: speculative decoding, LoRA slots, encoder inputs, KV
-// connectors, pipeline parallelism, and asynchronous scheduling, with which
-// vLLM shows finishes and aborts about one step later than here.
+// connectors and pipeline parallelism.
 package simengine

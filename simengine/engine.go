@@ -20,8 +20,13 @@ type Engine struct {
 	pool *kv.Pool
 
 	clock time.Duration // of Submit, Cancel and Step
+	began time.Duration // of the step in progress: when its computation does
 	end   time.Duration // of the step in progress
 	busy  bool          // a step is in progress
+	work  Work          // of the step in progress
+
+	held     []int32 // blocks of those that finished, until free
+	heldEnds []int   // where in held each one's end
 
 	arriving []*sequence // not seen by the scheduler yet, in order of arrival
 	leaving  []*sequence // cancels not seen yet, in order
@@ -178,23 +183,52 @@ func (e *Engine) Step(now time.Duration) []Output {
 		return nil
 	}
 	e.clock = max(e.clock, now)
-	if e.busy {
-		e.finish(now)
+	ended, seen := e.busy, now
+	if ended {
+		if e.cfg.AsyncScheduling {
+			// The step to begin was composed when the one that ends began.
+			seen = e.began
+		}
+		e.finish(now, seen)
 		e.busy = false
 		e.kvEvents, e.kvPending = e.kvPending, e.kvEvents
-		e.show()
+		if !e.cfg.AsyncScheduling {
+			e.free()
+			e.show()
+		}
 	}
-	left := e.leave(now)
-	left = e.control(now) || left
-	e.clear()
-	e.arrive(now)
-	if work, ok := e.schedule(now); ok {
-		e.busy = true
-		e.end = now + e.cfg.Cost.step(work)
-	} else if left {
+	left := e.compose(now, seen)
+	if left && !e.busy || ended && e.cfg.AsyncScheduling {
 		e.show()
 	}
 	return e.outputs
+}
+
+// compose begins the next step at now with what was to be seen at seen, and if
+// that is nothing, with what is to be seen now. It tells whether aborts were
+// seen.
+func (e *Engine) compose(now, seen time.Duration) (left bool) {
+	for {
+		left = e.leave(now, seen) || left
+		left = e.control(seen) || left
+		e.clear()
+		e.arrive(seen)
+		work, ok := e.schedule(seen)
+		e.free()
+		if ok {
+			e.busy, e.work = true, work
+			e.began = now
+			if e.stats.Steps == 0 {
+				e.began += e.cfg.Cost.FirstStep
+			}
+			e.end = e.began + e.cfg.Cost.Step(work)
+			return left
+		}
+		if seen == now {
+			return left
+		}
+		seen = now
+	}
 }
 
 // Stats returns what was true when the last step ended. A step without work,
@@ -212,6 +246,10 @@ func (e *Engine) ResetPrefixCache() bool {
 	}
 	return true
 }
+
+// Working returns what the step in progress works on, and false if there is
+// none.
+func (e *Engine) Working() (Work, bool) { return e.work, e.busy }
 
 // show publishes the snapshot that ends a step.
 func (e *Engine) show() {

@@ -7,15 +7,16 @@ import (
 
 // finish ends the step in progress at now: what was to be computed is, who has
 // no token left to compute gets the next one, and who has its last leaves. A
-// request that was cancelled during the step gets none: its reader is gone.
-func (e *Engine) finish(now time.Duration) {
+// request whose cancel was seen gets none: its reader is gone. Blocks of those
+// that leave are held until free.
+func (e *Engine) finish(now, seen time.Duration) {
 	var prompt, generated int
 	kept := e.running[:0]
 	for _, s := range e.running {
 		scheduled := s.chunk > 0
 		s.computed += s.chunk
 		s.chunk = 0
-		if !scheduled || s.computed < s.known || s.cancelled(now) {
+		if !scheduled || s.computed < s.known || s.cancelled(seen) {
 			kept = append(kept, s)
 			continue
 		}
@@ -34,6 +35,9 @@ func (e *Engine) finish(now time.Duration) {
 		} else {
 			o.Finished, o.Reason = true, s.Finish
 			e.count(s.Finish)
+			e.held = append(e.held, s.blocks...)
+			e.heldEnds = append(e.heldEnds, len(e.held))
+			s.blocks = s.blocks[:0]
 			e.drop(s)
 		}
 		e.outputs = append(e.outputs, o)
@@ -44,6 +48,16 @@ func (e *Engine) finish(now time.Duration) {
 	e.stats.PromptTokens += uint64(prompt)
 	e.stats.GenerationTokens += uint64(generated)
 	e.stats.IterationTokens.observe(float64(prompt + generated))
+}
+
+// free gives back the blocks of those that finished.
+func (e *Engine) free() {
+	from := 0
+	for _, to := range e.heldEnds {
+		e.pool.Release(e.held[from:to])
+		from = to
+	}
+	e.held, e.heldEnds = e.held[:0], e.heldEnds[:0]
 }
 
 func (e *Engine) count(reason string) {
@@ -72,11 +86,11 @@ func (e *Engine) recycle(s *sequence) {
 	}
 }
 
-// leave lets go of those cancelled up to now, in the order of their cancels,
+// leave lets go of those cancelled up to seen, in the order of their cancels,
 // and tells whether there were any.
-func (e *Engine) leave(now time.Duration) bool {
+func (e *Engine) leave(now, seen time.Duration) bool {
 	n := 0
-	for n < len(e.leaving) && e.leaving[n].leaveAt <= now {
+	for n < len(e.leaving) && e.leaving[n].leaveAt <= seen {
 		n++
 	}
 	if n == 0 {

@@ -7,9 +7,9 @@ import (
 
 // schedule composes the next step: it gives each sequence its chunk. It returns
 // what the step works on, and false if there is nothing to do.
-func (e *Engine) schedule(now time.Duration) (load, bool) {
+func (e *Engine) schedule(now time.Duration) (Work, bool) {
 	if e.asleep && e.paused.mode == PauseKeep {
-		return load{}, false
+		return Work{}, false
 	}
 	for {
 		budget, preempted := e.advance(e.cfg.MaxNumBatchedTokens)
@@ -24,7 +24,7 @@ func (e *Engine) schedule(now time.Duration) (load, bool) {
 		// By priority the first in the batch may throw itself out and leave the
 		// step empty; the batch is then smaller by one, so this ends.
 		if !preempted {
-			return load{}, false
+			return Work{}, false
 		}
 	}
 }
@@ -169,18 +169,18 @@ func (e *Engine) preempt(i int) {
 }
 
 // load sums up the chunks of the batch.
-func (e *Engine) load() load {
-	var l load
+func (e *Engine) load() Work {
+	var w Work
 	for _, s := range e.running {
 		switch {
 		case s.chunk == 0:
 		case s.decodes():
-			l.decodeSeqs++
-			l.contextTokens += s.known
+			w.DecodeSeqs++
+			w.ContextTokens += s.known
 		default:
-			l.prefillTokens += s.chunk
-			l.attention += float64(s.chunk) * (float64(s.computed) + float64(s.chunk)/2)
+			w.PrefillTokens += s.chunk
+			w.Attention += float64(s.chunk) * (float64(s.computed) + float64(s.chunk)/2)
 		}
 	}
-	return l
+	return w
 }
