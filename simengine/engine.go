@@ -35,7 +35,9 @@ type Engine struct {
 
 	byID  map[uint64]*sequence
 	spare []*sequence // for reuse, with their slices
-	order uint64
+
+	adapted int // requests of an adapter in byID
+	order   uint64
 
 	controls []control // sleeps and wakes not seen yet, in order
 	asleep   bool
@@ -100,6 +102,9 @@ func (e *Engine) Submit(now time.Duration, r Request) error {
 	s.last, s.leaveAt = never, never
 	s.times = Times{Arrived: e.clock, Queued: e.clock + e.cfg.Cost.RequestOverhead, Scheduled: never, First: never}
 	e.byID[r.ID] = s
+	if r.Adapter != "" {
+		e.adapted++
+	}
 	e.arriving = append(e.arriving, s)
 	return nil
 }
@@ -257,6 +262,7 @@ func (e *Engine) show() {
 	e.stats.Waiting = e.waiting.len()
 	e.stats.KVUsage = e.pool.Usage()
 	e.stats.Evictions = e.pool.Evictions()
+	e.showAdapters()
 	e.shown = e.stats
 }
 

@@ -71,6 +71,9 @@ func (e *Engine) count(reason string) {
 // drop forgets a request that no list but leaving will know any more.
 func (e *Engine) drop(s *sequence) {
 	delete(e.byID, s.ID)
+	if s.Adapter != "" {
+		e.adapted--
+	}
 	e.pool.Release(s.blocks)
 	s.blocks = s.blocks[:0]
 	s.gone = true

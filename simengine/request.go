@@ -51,6 +51,10 @@ type Request struct {
 
 	// Priority orders requests if Config.PriorityScheduling; lower is sooner.
 	Priority int
+
+	// Adapter is the name of the LoRA adapter, for Stats; empty is none. What
+	// keeps its blocks apart are their hashes.
+	Adapter string
 }
 
 // Output is what became of a request in a step that ended. Requests that got no

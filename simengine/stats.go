@@ -12,6 +12,9 @@ type Stats struct {
 	Waiting int     // requests that hold none, preempted ones included
 	KVUsage float64 // share of blocks that are referenced, 0 to 1
 
+	// Adapters of those requests, by name, with commas between.
+	RunningAdapters, WaitingAdapters string
+
 	PrefixQueries uint64 // looked up in the prefix cache at first admissions
 	PrefixHits    uint64 // found there
 

@@ -83,14 +83,14 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 		Model:       o.model,
 		Cache:       vllmmetrics.CacheInfoOf(config),
 		Profile:     vllmmetrics.Profile(o.profile),
-		Stats:       func() simengine.Stats { return s.driver.Stats() },
+		Stats:       func(int) simengine.Stats { return s.driver.Stats() },
 		Start:       time.Now(),
 		MaxModelLen: config.MaxModelLen,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.driver = live.New(engine, live.Options{Speed: o.speed, Observe: exporter.Observe})
+	s.driver = live.New(engine, live.Options{Speed: o.speed, Observe: exporter.Observer(0)})
 	s.api, err = vllmapi.New(vllmapi.Config{
 		Model:                 o.model,
 		ServedModels:          o.served,

@@ -52,6 +52,8 @@ type Driver struct {
 	observeKV func(time.Duration, []simengine.KVEvent)
 	wake      chan struct{} // something for Run to see; holds one
 
+	rank int // in a Group
+
 	mu      sync.Mutex // guards all below, and the engine
 	engine  *simengine.Engine
 	clock   clock
@@ -199,7 +201,7 @@ func (d *Driver) Generate(ctx context.Context, r simengine.Request) (*Stream, er
 	if err := d.engine.Submit(d.clock.now(time.Now()), r); err != nil {
 		return nil, err
 	}
-	s := &Stream{driver: d, id: r.ID, news: make(chan struct{}, 1)}
+	s := &Stream{driver: d, id: r.ID, rank: d.rank, news: make(chan struct{}, 1)}
 	s.unhook = context.AfterFunc(ctx, func() { s.end(context.Cause(ctx)) })
 	d.streams[r.ID] = s
 	d.signal()

@@ -36,7 +36,7 @@ type counts struct {
 }
 
 // NewGroup returns a group of the drivers, rank 0 first. It takes 1 to RanksMax
-// drivers of one configuration.
+// drivers of one configuration, which belong to it from now on.
 func NewGroup(drivers ...*Driver) (*Group, error) {
 	if len(drivers) == 0 || len(drivers) > RanksMax {
 		return nil, errors.New("grouping engines: want 1 to 64 of them")
@@ -45,6 +45,9 @@ func NewGroup(drivers ...*Driver) (*Group, error) {
 		if d.Config() != drivers[0].Config() {
 			return nil, errors.New("grouping engines: configurations differ")
 		}
+	}
+	for i, d := range drivers {
+		d.rank = i
 	}
 	return &Group{drivers: drivers, seen: make([]counts, len(drivers))}, nil
 }

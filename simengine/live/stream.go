@@ -12,6 +12,7 @@ import (
 type Stream struct {
 	driver *Driver
 	id     uint64
+	rank   int           // of the driver in its Group
 	unhook func() bool   // of the request's context
 	news   chan struct{} // something for Next to see; holds one
 
@@ -23,6 +24,9 @@ type Stream struct {
 
 // ID returns the request's id.
 func (s *Stream) ID() uint64 { return s.id }
+
+// Rank returns the rank of the engine that the request runs on; 0 without a Group.
+func (s *Stream) Rank() int { return s.rank }
 
 // Next waits for output. If several steps brought some since the last call they
 // come as one, with Tokens summed up and Times.At of the last. After the Output

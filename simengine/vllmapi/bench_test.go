@@ -44,12 +44,12 @@ func newBench(t *testing.T, engine simengine.Config, speed float64, change ...fu
 	b := &bench{t: t}
 	exporter, err := vllmmetrics.New(vllmmetrics.Options{
 		Model: "m", Cache: vllmmetrics.CacheInfoOf(engine), Start: time.Now(),
-		Stats: func() simengine.Stats { return b.driver.Stats() },
+		Stats: func(int) simengine.Stats { return b.driver.Stats() },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.driver = live.New(e, live.Options{Speed: speed, Observe: exporter.Observe})
+	b.driver = live.New(e, live.Options{Speed: speed, Observe: exporter.Observer(0)})
 	c := Config{Model: "m", Driver: b.driver, Exporter: exporter, Seed: 1, Journal: func(e Entry) {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -32,6 +32,7 @@ type exchange struct {
 	http.ResponseWriter
 	r     *http.Request
 	entry Entry
+	sent  int64 // bytes of the answer's body
 }
 
 func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
@@ -52,7 +53,17 @@ func (x *exchange) Write(b []byte) (int, error) {
 	if x.entry.Status == 0 {
 		x.entry.Status = http.StatusOK
 	}
-	return x.ResponseWriter.Write(b)
+	n, err := x.ResponseWriter.Write(b)
+	x.sent += int64(n)
+	return n, err
+}
+
+// length is the Content-Length that vLLM would tell: that of a stream is unknown.
+func (x *exchange) length() int64 {
+	if strings.HasPrefix(x.Header().Get("Content-Type"), "text/event-stream") {
+		return 0
+	}
+	return x.sent
 }
 
 // Unwrap is for http.ResponseController.

@@ -51,6 +51,7 @@ func (s *Server) generate(x *exchange, chat bool) {
 		err.write(x)
 		return
 	}
+	j.rank = streams[0].Rank()
 	outputs := merge(ctx, streams)
 	defer outputs.wait()
 	defer cancel() // before wait
@@ -74,6 +75,7 @@ type job struct {
 	maxTokens    int  // bound of a reply, of the last prompt
 	sequences    []*sequence
 	generated    int // tokens of all sequences
+	rank         int // of the engine that the first sequence runs on
 	unfinished   int
 }
 
@@ -278,7 +280,7 @@ func (j *job) receive(ctx context.Context, o *outputs) (*sequence, int) {
 func (j *job) note(s *Server) {
 	j.x.entry.CachedTokens, j.x.entry.OutputTokens = j.cached(), j.generated
 	if j.unfinished == 0 && s.c.Exporter != nil {
-		s.c.Exporter.ObserveParams(j.g.n, j.maxTokens)
+		s.c.Exporter.ObserveParams(j.rank, j.g.n, j.maxTokens)
 	}
 }
 

@@ -187,7 +187,10 @@ func (s *Server) end(x *exchange, quiet, known bool) {
 		if known {
 			handler = x.r.URL.Path
 		}
-		s.c.Exporter.ObserveHTTP(handler, x.r.Method, x.entry.Status)
+		s.c.Exporter.ObserveHTTP(vllmmetrics.HTTPAnswer{
+			Handler: handler, Method: x.r.Method, Status: x.entry.Status,
+			Took: time.Since(x.entry.Time), Received: x.r.ContentLength, Sent: x.length(),
+		})
 	}
 	if s.c.Journal != nil {
 		x.entry.Aborted = x.entry.Aborted || x.r.Context().Err() != nil

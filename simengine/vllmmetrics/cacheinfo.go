@@ -1,6 +1,7 @@
 package vllmmetrics
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
@@ -12,11 +13,11 @@ type CacheInfo struct {
 	BlockSize            int
 	Blocks               int
 	KVTokens             int
-	MaxModelLen          int // 0 leaves kv_cache_max_concurrency out
+	MaxModelLen          int // 0 leaves kv_cache_max_concurrency at None
 	DisablePrefixCaching bool
 	CacheDtype           string  // default auto
-	HashAlgo             string  // default sha256, of vllm-0.9 builtin
-	GPUMemoryUtilization float64 // default 0.92, of the older profiles 0.9
+	HashAlgo             string  // default sha256, before vllm-0.11 builtin
+	GPUMemoryUtilization float64 // default 0.92, before main 0.9
 }
 
 // CacheInfoOf is the CacheInfo of an engine of this configuration.
@@ -36,21 +37,21 @@ func (c CacheInfo) withDefaults(p Profile) CacheInfo {
 	}
 	if c.HashAlgo == "" {
 		c.HashAlgo = "sha256"
-		if p == V09 {
+		if until(V09).has(p) {
 			c.HashAlgo = "builtin"
 		}
 	}
 	if c.GPUMemoryUtilization == 0 {
 		c.GPUMemoryUtilization = 0.92
-		if p.old() {
+		if until(V019).has(p) {
 			c.GPUMemoryUtilization = 0.9
 		}
 	}
 	return c
 }
 
-// labels are those of the info metric, in Python's spelling. It has no
-// model_name.
+// labels are those of the info metric, in Python's spelling: every field of
+// vLLM's CacheConfig, and the engine. It has no model_name.
 func (c CacheInfo) labels(p Profile, engine string) map[string]string {
 	caching := "True"
 	if c.DisablePrefixCaching {
@@ -59,10 +60,9 @@ func (c CacheInfo) labels(p Profile, engine string) map[string]string {
 	labels := map[string]string{
 		"block_size":               strconv.Itoa(c.BlockSize),
 		"cache_dtype":              c.CacheDtype,
-		"calculate_kv_scales":      "False",
 		"enable_prefix_caching":    caching,
 		"engine":                   engine,
-		"gpu_memory_utilization":   strconv.FormatFloat(c.GPUMemoryUtilization, 'g', -1, 64),
+		"gpu_memory_utilization":   repr(c.GPUMemoryUtilization),
 		"is_attention_free":        "False",
 		"num_cpu_blocks":           "None",
 		"num_gpu_blocks":           strconv.Itoa(c.Blocks),
@@ -70,12 +70,27 @@ func (c CacheInfo) labels(p Profile, engine string) map[string]string {
 		"prefix_caching_hash_algo": c.HashAlgo,
 		"sliding_window":           "None",
 	}
-	if !p.old() {
-		labels["kv_cache_memory_bytes"] = "None"
+	for _, more := range cacheFields {
+		if more.when.has(p) {
+			maps.Copy(labels, more.labels)
+		}
+	}
+	if since(Main).has(p) {
 		labels["kv_cache_size_tokens"] = strconv.Itoa(c.KVTokens)
+		labels["kv_cache_max_concurrency"] = "None"
 		if c.MaxModelLen > 0 {
-			labels["kv_cache_max_concurrency"] = strconv.FormatFloat(float64(c.KVTokens)/float64(c.MaxModelLen), 'f', 2, 64)
+			labels["kv_cache_max_concurrency"] = repr(float64(c.KVTokens) / float64(c.MaxModelLen))
 		}
 	}
 	return labels
+}
+
+// cacheFields are fields of CacheConfig that came and went, with the values of a
+// plain attention model.
+var cacheFields = []struct {
+	when   span
+	labels map[string]string
+}{
+	{until(V019), map[string]string{"calculate_kv_scales": "False"}},
+	{since(V019), map[string]string{"kv_cache_memory_bytes": "None"}},
 }

@@ -1,9 +1,11 @@
-// Package vllmmetrics shows an engine's numbers as vLLM's /metrics does: names,
-// types, labels and buckets are those of the version that a Profile names. Help
-// texts are this package's own.
+// Package vllmmetrics shows the numbers of one or more engines as vLLM's
+// /metrics does: names, types, labels, buckets and the form of the text are
+// those of the version that a Profile names. Help texts are this package's own.
 //
 // Gauges and counters come from simengine.Stats and so are as old as the
-// engine's last step; histograms are fed with the outputs of each step.
+// engine's last step; histograms are fed with the outputs of each step. What
+// Python's library shows of the process and of its garbage collector is left
+// out, but for process_start_time_seconds, by which restarts are seen.
 package vllmmetrics
 
 import (
@@ -11,33 +13,43 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
 )
 
+// EnginesMax bounds Options.Engines.
+const EnginesMax = 64
+
 // Options of an Exporter.
 type Options struct {
 	Model   string // label model_name
-	Engine  string // label engine, the data-parallel rank; default "0"
+	Engines int    // data-parallel engines, 1 to EnginesMax; default 1
 	Cache   CacheInfo
-	Profile Profile                // default Main
-	Stats   func() simengine.Stats // asked on every page; required
-	Start   time.Time              // of the process; shown as process_start_time_seconds
+	Profile Profile // default Main
+
+	// Stats is asked for each engine, from 0 on, on every page. Required.
+	Stats func(engine int) simengine.Stats
+
+	Start time.Time // of the process; shown as process_start_time_seconds
 
 	// MaxModelLen bounds the buckets of the token histograms; default 131072.
 	MaxModelLen int
+
+	// MaxLoRAs is the label max_lora of vllm:lora_requests_info; 0 is an engine
+	// without LoRA, which doesn't show it.
+	MaxLoRAs int
 }
 
-// Exporter is the metrics page of one engine. Its methods may be called
-// concurrently. Observe takes no lock that a page holds while it asks for Stats,
-// so that a driver may call Observe under the lock that Stats takes.
+// Exporter is the metrics page of one server. Its methods may be called
+// concurrently. Observers take no lock that a page holds while it asks for
+// Stats, so that a driver may call them under the lock that Stats takes.
 type Exporter struct {
 	options Options
 	sleep   atomic.Int32
@@ -47,14 +59,14 @@ type Exporter struct {
 // page is what a process has gathered since it began.
 type page struct {
 	registry   *prometheus.Registry
-	histograms *histograms
-	http       *prometheus.CounterVec
+	histograms []*histograms // by engine
+	http       *httpMetrics
 }
 
 // New returns a page with every series at 0.
 func New(o Options) (*Exporter, error) {
-	if o.Engine == "" {
-		o.Engine = "0"
+	if o.Engines == 0 {
+		o.Engines = 1
 	}
 	if o.Profile == "" {
 		o.Profile = Main
@@ -68,8 +80,12 @@ func New(o Options) (*Exporter, error) {
 		return nil, fmt.Errorf("preparing metrics: no profile %q, there are %v", o.Profile, Profiles())
 	case o.Stats == nil:
 		return nil, errors.New("preparing metrics: no source of stats")
-	case !utf8.ValidString(o.Model) || !utf8.ValidString(o.Engine):
-		return nil, errors.New("preparing metrics: model or engine is not UTF-8")
+	case !utf8.ValidString(o.Model):
+		return nil, errors.New("preparing metrics: model is not UTF-8")
+	case o.Engines < 1 || o.Engines > EnginesMax:
+		return nil, fmt.Errorf("preparing metrics: %d engines, want 1 to %d", o.Engines, EnginesMax)
+	case o.MaxLoRAs < 0:
+		return nil, fmt.Errorf("preparing metrics: %d LoRA slots, want 0 or more", o.MaxLoRAs)
 	}
 	e := &Exporter{options: o}
 	p, err := e.newPage(o.Start)
@@ -81,17 +97,26 @@ func New(o Options) (*Exporter, error) {
 }
 
 func (e *Exporter) newPage(start time.Time) (*page, error) {
-	labels := prometheus.Labels{"model_name": e.options.Model, "engine": e.options.Engine}
-	p := &page{
-		registry:   prometheus.NewRegistry(),
-		histograms: newHistograms(e.options, labels),
-		http: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "http_requests_total", Help: "Answered HTTP requests by route.",
-		}, []string{"handler", "method", "status"}),
+	o := e.options
+	p := &page{registry: prometheus.NewRegistry(), http: newHTTPMetrics()}
+	collectors := p.http.collectors(o.Profile)
+	for i := range o.Engines {
+		engine := strconv.Itoa(i)
+		labels := prometheus.Labels{"model_name": o.Model, "engine": engine}
+		h := newHistograms(o, labels)
+		p.histograms = append(p.histograms, h)
+		s := &scalars{
+			profile: o.Profile, labels: labels, start: start, sleep: &e.sleep, iteration: h.iteration,
+			stats: func() simengine.Stats { return o.Stats(i) },
+		}
+		s.describe(o.Cache.labels(o.Profile, engine))
+		collectors = append(append(collectors, s), h.collectors()...)
 	}
-	scalars := &scalars{exporter: e, created: float64(start.UnixNano()) / 1e9, iteration: p.histograms.iteration}
-	scalars.describe(e.options, labels, p.histograms.names())
-	for _, c := range append(p.histograms.collectors(), scalars, p.http) {
+	collectors = append(collectors, newServerWide(o, start))
+	if o.MaxLoRAs > 0 {
+		collectors = append(collectors, newLoRAInfo(o))
+	}
+	for _, c := range collectors {
 		if err := p.registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -111,14 +136,8 @@ func (e *Exporter) Restart(start time.Time) {
 	}
 }
 
-// ContentType is the Content-Type of the page: that of the Python client library
-// of the profile's time.
-func (e *Exporter) ContentType() string {
-	if e.options.Profile.old() {
-		return "text/plain; version=0.0.4; charset=utf-8"
-	}
-	return "text/plain; version=1.0.0; charset=utf-8"
-}
+// ContentType is that of the profile's page.
+func (e *Exporter) ContentType() string { return e.options.Profile.ContentType() }
 
 // WriteTo writes the page, in one piece. It implements io.WriterTo.
 func (e *Exporter) WriteTo(w io.Writer) (int64, error) {
@@ -127,10 +146,10 @@ func (e *Exporter) WriteTo(w io.Writer) (int64, error) {
 		return 0, err
 	}
 	var text bytes.Buffer
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
-			return 0, fmt.Errorf("writing metrics: %w", err)
-		}
+	if e.options.Profile == Rust {
+		writeRust(&text, families)
+	} else {
+		writePython(&text, families)
 	}
 	n, err := text.WriteTo(w)
 	if err != nil {
@@ -139,7 +158,8 @@ func (e *Exporter) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Gather returns the page as metric families.
+// Gather returns the page as metric families; times of creation are fields of
+// theirs, not families.
 func (e *Exporter) Gather() ([]*dto.MetricFamily, error) {
 	families, err := e.page.Load().registry.Gather()
 	if err != nil {

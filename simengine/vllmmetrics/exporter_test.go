@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"math"
+	"mime"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,7 +27,7 @@ var update = flag.Bool("update", false, "write the pages in testdata anew; read 
 func newExporter(t *testing.T, o Options) *Exporter {
 	t.Helper()
 	if o.Stats == nil {
-		o.Stats = func() simengine.Stats { return simengine.Stats{} }
+		o.Stats = func(int) simengine.Stats { return simengine.Stats{} }
 	}
 	e, err := New(o)
 	if err != nil {
@@ -34,7 +37,7 @@ func newExporter(t *testing.T, o Options) *Exporter {
 }
 
 // some is an engine in the middle of its work.
-func some() simengine.Stats {
+func some(int) simengine.Stats {
 	s := simengine.Stats{
 		Running: 3, Waiting: 2, KVUsage: 0.25,
 		PrefixQueries: 4096, PrefixHits: 1024, PromptTokens: 3000, PromptTokensCached: 1000, GenerationTokens: 700,
@@ -50,7 +53,7 @@ func some() simengine.Stats {
 func sample(e *Exporter) {
 	t := simengine.Times{Arrived: 0, Queued: 5e6, Scheduled: 1e9, First: 1.2e9, Previous: -1, At: 1.2e9}
 	o := simengine.Output{Tokens: 1, First: true, PromptTokens: 100, CachedTokens: 48, GeneratedTokens: 1, Times: t}
-	e.Observe([]simengine.Output{o})
+	e.Observer(0)([]simengine.Output{o})
 	o.First = false
 	for i := range 3 {
 		o.Times.Previous = o.Times.At
@@ -58,12 +61,12 @@ func sample(e *Exporter) {
 		o.GeneratedTokens++
 		o.Finished = i == 2
 		o.Reason = simengine.ReasonStop
-		e.Observe([]simengine.Output{o})
+		e.Observer(0)([]simengine.Output{o})
 	}
-	e.ObserveParams(1, 256)
-	e.Observe([]simengine.Output{{Finished: true, Reason: simengine.ReasonAbort, Times: t}})
-	e.ObserveHTTP("/v1/chat/completions", "POST", 200)
-	e.ObserveHTTP("", "BREW", 404)
+	e.ObserveParams(0, 1, 256)
+	e.Observer(0)([]simengine.Output{{Finished: true, Reason: simengine.ReasonAbort, Times: t}})
+	e.ObserveHTTP(HTTPAnswer{"/v1/chat/completions", "POST", 200, 300 * time.Millisecond, 120, 0})
+	e.ObserveHTTP(HTTPAnswer{"", "BREW", 404, time.Millisecond, -1, 22})
 }
 
 func render(t *testing.T, e *Exporter) []byte {
@@ -85,61 +88,174 @@ func parse(t *testing.T, page []byte) map[string]*dto.MetricFamily {
 	return families
 }
 
+// golden compares a page with a file.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".prom")
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the page is not that of %s; go test -update shows how it differs", file)
+	}
+}
+
 // The pages are goldens: names, types, labels and buckets are what others read.
 func TestPages(t *testing.T) {
 	for _, p := range Profiles() {
-		e := newExporter(t, Options{
-			Model: "meta-llama/Llama-3.1-8B", Profile: p, Stats: some, Start: time.Unix(1_790_000_000, 0),
-			Cache: CacheInfoOf(simengine.Config{}),
+		synctest.Test(t, func(t *testing.T) {
+			e := newExporter(t, Options{
+				Model: "meta-llama/Llama-3.1-8B", Profile: p, Stats: some, Start: time.Now(),
+				Cache: CacheInfoOf(simengine.Config{}),
+			})
+			time.Sleep(1500 * time.Millisecond) // what a client made is younger than the process
+			sample(e)
+			got := render(t, e)
+			golden(t, string(p), got)
+			parse(t, got)
 		})
+	}
+}
+
+// One process shows all its engines.
+func TestPageOfDataParallelEnginesWithAdapters(t *testing.T) {
+	for _, p := range []Profile{Main, Rust} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newExporter(t, Options{
+				Model: "m", Profile: p, Engines: 2, MaxLoRAs: 4, MaxModelLen: 1000, Start: time.Now(),
+				Stats: func(engine int) simengine.Stats {
+					s := some(engine)
+					s.Running += 10 * engine
+					s.RunningAdapters, s.WaitingAdapters = "poems,sql", "sql"
+					return s
+				},
+				Cache: CacheInfoOf(simengine.Config{MaxModelLen: 1000}),
+			})
+			e.Observer(1)([]simengine.Output{{Tokens: 1, First: true}})
+			golden(t, string(p)+"-dp2", render(t, e))
+		})
+	}
+}
+
+// Prometheus's own library reads every page and finds the types. It has no
+// parser for OpenMetrics; its text parser then takes counters for untyped, which
+// routers must cope with.
+func TestPrometheusReadsEveryPage(t *testing.T) {
+	for _, p := range Profiles() {
+		e := newExporter(t, Options{Model: `a "quoted" \ name`, Profile: p, Stats: some, Engines: 3, MaxLoRAs: 1})
 		sample(e)
-		got := render(t, e)
-		file := filepath.Join("testdata", string(p)+".prom")
-		if *update {
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
+		page := render(t, e)
+		media, params, err := mime.ParseMediaType(e.ContentType())
+		want, version := "text/plain", "1.0.0"
+		switch p {
+		case V08, V09:
+			version = "0.0.4"
+		case Rust:
+			want = "application/openmetrics-text"
+		}
+		if err != nil || media != want || params["version"] != version || params["charset"] != "utf-8" {
+			t.Errorf("%s: content type %q: %v", p, e.ContentType(), err)
+		}
+		types := map[string]dto.MetricType{}
+		for _, f := range must(e.Gather())(t) {
+			types[f.GetName()] = f.GetType()
+		}
+		for name, f := range parse(t, page) {
+			want, known := types[name]
+			switch {
+			case p == Rust && want == dto.MetricType_COUNTER:
+				want = dto.MetricType_UNTYPED
+				if !bytes.Contains(page, []byte("\n# TYPE "+strings.TrimSuffix(name, "_total")+" counter\n")) {
+					t.Errorf("%s: %s isn't declared a counter", p, name)
+				}
+			case strings.HasSuffix(name, "_created") && !known:
+				want, known = dto.MetricType_GAUGE, p != Rust
+			}
+			if !known || f.GetType() != want {
+				t.Errorf("%s: %s is read as %s, want %s", p, name, f.GetType(), want)
+			}
+			delete(types, name)
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if l.GetName() == "model_name" && l.GetValue() != `a "quoted" \ name` {
+						t.Errorf("%s: %s is of model %q", p, name, l.GetValue())
+					}
+				}
 			}
 		}
-		want, err := os.ReadFile(file)
+		if len(types) > 0 {
+			t.Errorf("%s: not found on the page: %v", p, types)
+		}
+		if eof := bytes.HasSuffix(page, []byte("\n# EOF\n")); eof != (p == Rust) {
+			t.Errorf("%s: ends with EOF: %v", p, eof)
+		}
+	}
+}
+
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("the page of %s is not that of %s; go test -update shows how it differs", p, file)
-		}
-		parse(t, got)
+		return v
 	}
 }
 
 // Which version shows which name is a fact that routers must cope with.
 func TestNamesByProfile(t *testing.T) {
-	const yes, no = true, false
-	for name, in := range map[string][3]bool{ // vllm-0.9, vllm-0.11, main
-		"vllm:num_requests_running":                  {yes, yes, yes},
-		"vllm:num_requests_waiting":                  {yes, yes, yes},
-		"vllm:num_requests_waiting_by_reason":        {no, no, yes},
-		"vllm:kv_cache_usage_perc":                   {yes, yes, yes},
-		"vllm:gpu_cache_usage_perc":                  {yes, yes, no},
-		"vllm:prefix_cache_hits_total":               {yes, yes, yes},
-		"vllm:gpu_prefix_cache_hits_total":           {yes, yes, no},
-		"vllm:prompt_tokens_by_source_total":         {no, no, yes},
-		"vllm:time_per_output_token_seconds":         {yes, yes, no},
-		"vllm:inter_token_latency_seconds":           {no, yes, yes},
-		"vllm:request_time_per_output_token_seconds": {no, no, yes},
-		"vllm:engine_sleep_state":                    {no, no, yes},
-		"vllm:iteration_tokens_total":                {yes, yes, yes},
-		"vllm:cache_config_info":                     {yes, yes, yes},
+	for name, in := range map[string]string{ // one letter for each of Profiles
+		"vllm:num_requests_running":                  "xxxxxx",
+		"vllm:num_requests_waiting":                  "xxxxxx",
+		"vllm:num_requests_waiting_by_reason":        "....xx",
+		"vllm:kv_cache_usage_perc":                   ".xxxxx",
+		"vllm:gpu_cache_usage_perc":                  "xxx...",
+		"vllm:prefix_cache_hits_total":               ".xxxxx",
+		"vllm:gpu_prefix_cache_hits_total":           "xxx...",
+		"vllm:external_prefix_cache_hits_total":      "...xxx",
+		"vllm:mm_cache_hits_total":                   "...xx.",
+		"vllm:prompt_tokens_by_source_total":         "...xxx",
+		"vllm:time_per_output_token_seconds":         "xxx...",
+		"vllm:inter_token_latency_seconds":           "..xxxx",
+		"vllm:request_time_per_output_token_seconds": "...xxx",
+		"vllm:request_prefill_kv_computed_tokens":    "...xxx",
+		"vllm:engine_sleep_state":                    "...xx.",
+		"vllm:iteration_tokens_total":                "xxxxxx",
+		"vllm:cache_config_info":                     "xxxxx.",
+		"process_start_time_seconds":                 "xxxxx.",
+		"vllm:time_to_first_token_seconds_created":   "xxxxx.",
 	} {
 		for i, p := range Profiles() {
 			page := render(t, newExporter(t, Options{Profile: p}))
-			if got := parse(t, page)[name] != nil; got != in[i] {
-				t.Errorf("%s shows %s: %v, want %v", p, name, got, in[i])
+			if got := parse(t, page)[name] != nil; got != (in[i] == 'x') {
+				t.Errorf("%s shows %s: %v", p, name, got)
 			}
 			sized := bytes.Contains(page, []byte("kv_cache_size_tokens="))
 			if sized != (p == Main) {
 				t.Errorf("%s tells the pool's size in tokens: %v", p, sized)
 			}
 		}
+	}
+}
+
+// Python's library and the Rust one spell numbers in their own ways.
+func TestNumbersAreSpelledAsPythonDoes(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0.0", 3: "3.0", 0.25: "0.25", 1e-05: "1e-05", 0.0001: "0.0001", 123456: "123456.0", 1234567: "1.234567e+06",
+		1_790_000_000.5: "1.7900000005e+09", 1e6: "1e+06", -2_000_000: "-2000000.0", math.Inf(1): "+Inf", math.Inf(-1): "-Inf", 1e17: "1e+17",
+	} {
+		if got := pythonFloat(v); got != want {
+			t.Errorf("%v is spelled %s, want %s", v, got, want)
+		}
+	}
+	if got := pythonFloat(math.NaN()); got != "NaN" {
+		t.Errorf("NaN is spelled %s", got)
 	}
 }
 
@@ -161,8 +277,8 @@ func TestEverySeriesIsThereFromTheStart(t *testing.T) {
 
 // A client that leaves is in no counter of ends and in no latency.
 func TestAbortLeavesNoTrace(t *testing.T) {
-	e := newExporter(t, Options{Stats: func() simengine.Stats { return simengine.Stats{Aborted: 10} }})
-	e.Observe([]simengine.Output{{Finished: true, Reason: simengine.ReasonAbort}})
+	e := newExporter(t, Options{Stats: func(int) simengine.Stats { return simengine.Stats{Aborted: 10} }})
+	e.Observer(0)([]simengine.Output{{Finished: true, Reason: simengine.ReasonAbort}})
 	families := parse(t, render(t, e))
 	if got := families["vllm:e2e_request_latency_seconds"].GetMetric()[0].GetHistogram().GetSampleCount(); got != 0 {
 		t.Errorf("%d latencies, want 0", got)
@@ -175,31 +291,78 @@ func TestAbortLeavesNoTrace(t *testing.T) {
 }
 
 func TestRestartEmptiesThePage(t *testing.T) {
-	e := newExporter(t, Options{Start: time.Unix(100, 0)})
-	fresh := render(t, newExporter(t, Options{Start: time.Unix(200, 0)}))
-	sample(e)
-	e.SetSleep(2)
-	if got := parse(t, render(t, e))["vllm:engine_sleep_state"].GetMetric()[1]; got.GetGauge().GetValue() != 1 {
-		t.Errorf("sleep state = %v, want discard_all", got)
-	}
-	e.Restart(time.Unix(200, 0))
-	if got := render(t, e); !bytes.Equal(got, fresh) {
-		t.Error("the page after Restart is not that of a new process")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		e := newExporter(t, Options{Start: time.Unix(100, 0)})
+		sample(e)
+		e.SetSleep(2)
+		if got := parse(t, render(t, e))["vllm:engine_sleep_state"].GetMetric()[1]; got.GetGauge().GetValue() != 1 {
+			t.Errorf("sleep state = %v, want discard_all", got)
+		}
+		time.Sleep(time.Minute)
+		fresh := render(t, newExporter(t, Options{Start: time.Now()}))
+		e.Restart(time.Now())
+		if got := render(t, e); !bytes.Equal(got, fresh) {
+			t.Error("the page after Restart is not that of a new process")
+		}
+	})
+}
+
+// The newest time tells which adapters are at work now; sets that have passed
+// stay on the page, and an engine at rest ages.
+func TestAdaptersAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stats simengine.Stats
+		e := newExporter(t, Options{MaxLoRAs: 2, Stats: func(int) simengine.Stats { return stats }})
+		newest := func() (set string, at float64, series int) {
+			for _, m := range parse(t, render(t, e))["vllm:lora_requests_info"].GetMetric() {
+				series++
+				if v := m.GetGauge().GetValue(); v >= at {
+					at, set = v, m.GetLabel()[1].GetValue()+"/"+m.GetLabel()[2].GetValue()
+				}
+			}
+			return set, at, series
+		}
+		if _, _, n := newest(); n != 0 {
+			t.Errorf("%d sets before the first step", n)
+		}
+		begin := float64(time.Now().Unix())
+		stats = simengine.Stats{Steps: 1, RunningAdapters: "a", WaitingAdapters: "a,b"}
+		if set, at, n := newest(); set != "a/a,b" || at != begin || n != 1 {
+			t.Errorf("%s at %v, %d sets", set, at, n)
+		}
+		time.Sleep(10 * time.Second)
+		if _, at, _ := newest(); at != begin {
+			t.Errorf("an engine at rest was at work at %v", at)
+		}
+		stats = simengine.Stats{Steps: 2, RunningAdapters: "b"}
+		if set, at, n := newest(); set != "b/" || at != begin+10 || n != 2 {
+			t.Errorf("%s at %v, %d sets", set, at, n)
+		}
+		for i := range 3 * adapterSetsMax {
+			stats = simengine.Stats{Steps: uint64(3 + i), RunningAdapters: strconv.Itoa(i)}
+			time.Sleep(time.Second)
+			if set, _, n := newest(); set != strconv.Itoa(i)+"/" || n > adapterSetsMax {
+				t.Fatalf("%s is newest of %d", set, n)
+			}
+		}
+	})
 }
 
 func TestNewRefuses(t *testing.T) {
-	stats := func() simengine.Stats { return simengine.Stats{} }
+	stats := func(int) simengine.Stats { return simengine.Stats{} }
 	for name, o := range map[string]Options{
 		"unknown profile": {Profile: "vllm-7", Stats: stats},
 		"no stats":        {},
+		"no engines":      {Engines: -1, Stats: stats},
+		"many engines":    {Engines: EnginesMax + 1, Stats: stats},
+		"LoRA slots":      {MaxLoRAs: -1, Stats: stats},
 		"model not text":  {Model: "\xff", Stats: stats},
 	} {
 		if _, err := New(o); err == nil || !strings.HasPrefix(err.Error(), "preparing metrics: ") {
 			t.Errorf("%s: New = %v, want an error", name, err)
 		}
 	}
-	newExporter(t, Options{}).ObserveHTTP("\xff", "GET", 1000) // what a client sends never panics
+	newExporter(t, Options{}).ObserveHTTP(HTTPAnswer{Handler: "\xff", Method: "GET", Status: 1000}) // what a client sends never panics
 }
 
 // The driver tells of outputs under the lock that its Stats takes; pages read
@@ -211,8 +374,8 @@ func TestPageOfARunningEngine(t *testing.T) {
 			t.Fatal(err)
 		}
 		var d *live.Driver
-		e := newExporter(t, Options{Stats: func() simengine.Stats { return d.Stats() }})
-		d = live.New(engine, live.Options{Observe: e.Observe})
+		e := newExporter(t, Options{Stats: func(int) simengine.Stats { return d.Stats() }})
+		d = live.New(engine, live.Options{Observe: e.Observer(0)})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); d.Run(ctx) }()

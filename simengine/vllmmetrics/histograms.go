@@ -29,12 +29,13 @@ func lengthBuckets(top int) []float64 {
 	return buckets
 }
 
-// histograms are those that grow by observation.
+// histograms are those of one engine that grow by observation. A nil one is not
+// in the profile.
 type histograms struct {
-	all   []prometheus.Histogram
-	named []string
+	all []prometheus.Histogram
 
-	firstToken, betweenTokens, perOutputToken                prometheus.Histogram
+	firstToken, perOutputToken                               prometheus.Histogram
+	betweenTokens, betweenTokensOld                          prometheus.Histogram
 	endToEnd, queue, inference, prefill, decode              prometheus.Histogram
 	prompt, generated, mostGenerated, computed, limit, count prometheus.Histogram
 
@@ -46,43 +47,42 @@ const iterationName = "vllm:iteration_tokens_total"
 
 func newHistograms(o Options, labels prometheus.Labels) *histograms {
 	h := &histograms{
-		named:     []string{iterationName},
 		iteration: prometheus.NewDesc(iterationName, "Prompt and generated tokens of a step.", nil, labels),
 	}
-	add := func(name, help string, buckets []float64) prometheus.Histogram {
+	add := func(when span, name, help string, buckets []float64) prometheus.Histogram {
+		if !when.has(o.Profile) {
+			return nil
+		}
 		x := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: labels, Buckets: buckets})
 		h.all = append(h.all, x)
-		h.named = append(h.named, name)
 		return x
 	}
-	h.firstToken = add("vllm:time_to_first_token_seconds", "From arrival to the first token.", firstTokenBuckets)
-	if o.Profile != V09 {
-		h.betweenTokens = add("vllm:inter_token_latency_seconds", "From one token of a request to the next.", tokenBuckets)
-	}
-	if o.Profile.old() {
-		h.perOutputToken = add("vllm:time_per_output_token_seconds", "From one token of a request to the next.", tokenBuckets)
-	} else {
-		h.perOutputToken = add("vllm:request_time_per_output_token_seconds", "Mean time between the tokens of a request.", tokenBuckets)
-	}
-	h.endToEnd = add("vllm:e2e_request_latency_seconds", "From arrival to the last token.", requestBuckets)
-	h.queue = add("vllm:request_queue_time_seconds", "In the queue.", requestBuckets)
-	h.inference = add("vllm:request_inference_time_seconds", "From the first batch to the last token.", requestBuckets)
-	h.prefill = add("vllm:request_prefill_time_seconds", "From the first batch to the first token.", requestBuckets)
-	h.decode = add("vllm:request_decode_time_seconds", "From the first token to the last.", requestBuckets)
+	h.firstToken = add(always, "vllm:time_to_first_token_seconds", "From arrival to the first token.", firstTokenBuckets)
+	h.betweenTokens = add(since(V011), "vllm:inter_token_latency_seconds", "From one token of a request to the next.", tokenBuckets)
+	h.betweenTokensOld = add(until(V011), "vllm:time_per_output_token_seconds", "From one token of a request to the next; the former name.", tokenBuckets)
+	h.perOutputToken = add(since(V019), "vllm:request_time_per_output_token_seconds", "Mean time between the tokens of a request.", tokenBuckets)
+	h.endToEnd = add(always, "vllm:e2e_request_latency_seconds", "From arrival to the last token.", requestBuckets)
+	h.queue = add(always, "vllm:request_queue_time_seconds", "In the queue.", requestBuckets)
+	h.inference = add(always, "vllm:request_inference_time_seconds", "From the first batch to the last token.", requestBuckets)
+	h.prefill = add(always, "vllm:request_prefill_time_seconds", "From the first batch to the first token.", requestBuckets)
+	h.decode = add(always, "vllm:request_decode_time_seconds", "From the first token to the last.", requestBuckets)
 
 	lengths := lengthBuckets(o.MaxModelLen)
-	h.prompt = add("vllm:request_prompt_tokens", "Length of prompts.", lengths)
-	h.generated = add("vllm:request_generation_tokens", "Length of outputs.", lengths)
-	h.mostGenerated = add("vllm:request_max_num_generation_tokens", "Length of the longest output of a request.", lengths)
-	h.limit = add("vllm:request_params_max_tokens", "Longest output asked for.", lengths)
-	h.count = add("vllm:request_params_n", "Number of outputs asked for.", choiceBuckets)
-	if !o.Profile.old() {
-		h.computed = add("vllm:request_prefill_kv_computed_tokens", "Prompt tokens that had to be computed.", lengths)
+	if o.Profile == Rust {
+		lengths = append(lengthBuckets(rustLengthMax), rustLengthMax)
 	}
+	h.prompt = add(always, "vllm:request_prompt_tokens", "Length of prompts.", lengths)
+	h.generated = add(always, "vllm:request_generation_tokens", "Length of outputs.", lengths)
+	h.mostGenerated = add(always, "vllm:request_max_num_generation_tokens", "Length of the longest output of a request.", lengths)
+	h.limit = add(always, "vllm:request_params_max_tokens", "Longest output asked for.", lengths)
+	h.count = add(always, "vllm:request_params_n", "Number of outputs asked for.", choiceBuckets)
+	h.computed = add(since(V019), "vllm:request_prefill_kv_computed_tokens", "Prompt tokens that had to be computed.", lengths)
 	return h
 }
 
-func (h *histograms) names() []string { return h.named }
+// rustLengthMax ends the length buckets of the Rust front end, which doesn't ask
+// how long a context is (rust/src/metrics/src/request.rs).
+const rustLengthMax = 131_072
 
 func (h *histograms) collectors() []prometheus.Collector {
 	list := make([]prometheus.Collector, len(h.all))
@@ -92,24 +92,26 @@ func (h *histograms) collectors() []prometheus.Collector {
 	return list
 }
 
-// Observe takes the outputs of a step: times to first token and between tokens,
-// and, of requests that ended, latencies and lengths. It fits
-// live.Options.Observe. Aborted requests leave no trace, as in vLLM.
-func (e *Exporter) Observe(outputs []simengine.Output) {
-	h := e.page.Load().histograms
-	old := e.options.Profile.old()
-	for i := range outputs {
-		o := &outputs[i]
-		h.token(o, old)
-		if o.Finished && o.Reason != simengine.ReasonAbort {
-			h.request(o, old)
+// Observer returns what takes the outputs of each step of an engine: times to
+// first token and between tokens, and, of requests that ended, latencies and
+// lengths. It fits live.Options.Observe. Aborted requests leave no trace, as in
+// vLLM. The engine counts from 0 and must be one of the Exporter's.
+func (e *Exporter) Observer(engine int) func([]simengine.Output) {
+	return func(outputs []simengine.Output) {
+		h := e.page.Load().histograms[engine]
+		for i := range outputs {
+			o := &outputs[i]
+			h.token(o)
+			if o.Finished && o.Reason != simengine.ReasonAbort {
+				h.request(o)
+			}
 		}
 	}
 }
 
 // token takes what an output says of its tokens. Several in one output share the
 // time since the one before them.
-func (h *histograms) token(o *simengine.Output, old bool) {
+func (h *histograms) token(o *simengine.Output) {
 	later := o.Tokens
 	if o.First {
 		observe(h.firstToken, o.Times.First-o.Times.Arrived)
@@ -125,22 +127,19 @@ func (h *histograms) token(o *simengine.Output, old bool) {
 	each := (o.Times.At - since) / time.Duration(later)
 	for range later {
 		observe(h.betweenTokens, each)
-		if old {
-			observe(h.perOutputToken, each)
-		}
+		observe(h.betweenTokensOld, each)
 	}
 }
 
-func (h *histograms) request(o *simengine.Output, old bool) {
+func (h *histograms) request(o *simengine.Output) {
 	t := o.Times
 	observe(h.endToEnd, t.At-t.Arrived)
 	observe(h.queue, t.Scheduled-t.Queued)
 	observe(h.inference, t.At-t.Scheduled)
 	observe(h.prefill, t.First-t.Scheduled)
 	observe(h.decode, t.At-t.First)
-	if !old && o.GeneratedTokens > 1 {
-		observe(h.perOutputToken, (t.At-t.First)/time.Duration(o.GeneratedTokens-1))
-	}
+	// Of a single token it is 0, as vLLM has it.
+	observe(h.perOutputToken, (t.At-t.First)/time.Duration(max(1, o.GeneratedTokens-1)))
 	h.prompt.Observe(float64(o.PromptTokens))
 	h.generated.Observe(float64(o.GeneratedTokens))
 	h.mostGenerated.Observe(float64(o.GeneratedTokens))
@@ -157,15 +156,16 @@ func observe(h prometheus.Histogram, d time.Duration) {
 }
 
 // ObserveParams takes what a client asked for, once per finished request: n
-// choices and at most maxTokens tokens.
-func (e *Exporter) ObserveParams(n, maxTokens int) {
-	h := e.page.Load().histograms
+// choices and at most maxTokens tokens. The engine is the one that the first
+// choice ran on.
+func (e *Exporter) ObserveParams(engine, n, maxTokens int) {
+	h := e.page.Load().histograms[engine]
 	h.count.Observe(float64(n))
 	h.limit.Observe(float64(maxTokens))
 }
 
 // iterations is the engine's histogram as a metric.
-func iterations(desc *prometheus.Desc, counted simengine.Histogram) prometheus.Metric {
+func iterations(desc *prometheus.Desc, counted simengine.Histogram, start time.Time) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(simengine.IterationBounds))
 	var n uint64
 	for i, bound := range simengine.IterationBounds {
@@ -173,5 +173,5 @@ func iterations(desc *prometheus.Desc, counted simengine.Histogram) prometheus.M
 		buckets[bound] = n
 	}
 	n += counted.Counts[len(simengine.IterationBounds)]
-	return prometheus.MustNewConstHistogram(desc, n, counted.Sum, buckets)
+	return prometheus.MustNewConstHistogramWithCreatedTimestamp(desc, n, counted.Sum, buckets, start)
 }

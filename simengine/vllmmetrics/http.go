@@ -1,24 +1,88 @@
 package vllmmetrics
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Buckets of prometheus-fastapi-instrumentator, in seconds: by route, and for
+// all routes together.
+var (
+	routeBuckets = []float64{.1, .5, 1}
+	httpBuckets  = []float64{.01, .025, .05, .075, .1, .25, .5, .75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60}
+)
 
 // methods that have a series of their own; a client may send anything.
 var methods = map[string]bool{"GET": true, "HEAD": true, "POST": true, "PUT": true, "DELETE": true, "OPTIONS": true, "PATCH": true}
 
-// ObserveHTTP counts an answer in http_requests_total. The handler is a route's
-// pattern, never a path as sent; unknown routes are "none".
-func (e *Exporter) ObserveHTTP(handler, method string, status int) {
-	if !methods[method] {
-		method = "OTHER"
+// httpMetrics are those of the web server.
+type httpMetrics struct {
+	requests       *prometheus.CounterVec
+	received, sent *prometheus.SummaryVec
+	byRoute        *prometheus.HistogramVec
+	all            prometheus.Histogram
+}
+
+func newHTTPMetrics() *httpMetrics {
+	summary := func(name, help string) *prometheus.SummaryVec {
+		return prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: name, Help: help}, []string{"handler"})
 	}
-	if handler == "" {
-		handler = "none"
+	return &httpMetrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "http_requests_total", Help: "Answered HTTP requests by route.",
+		}, []string{"handler", "method", "status"}),
+		received: summary("http_request_size_bytes", "Length of request bodies by route, 0 where it wasn't told."),
+		sent:     summary("http_response_size_bytes", "Length of answers by route, 0 where it wasn't told."),
+		byRoute: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "http_request_duration_seconds", Help: "Time that an answer took, by route.", Buckets: routeBuckets,
+		}, []string{"handler", "method"}),
+		all: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "http_request_duration_highr_seconds", Help: "Time that an answer took.", Buckets: httpBuckets,
+		}),
+	}
+}
+
+// collectors are those of the profile: the Rust front end has no sizes.
+func (h *httpMetrics) collectors(p Profile) []prometheus.Collector {
+	list := []prometheus.Collector{h.requests, h.byRoute, h.all}
+	if p != Rust {
+		list = append(list, h.received, h.sent)
+	}
+	return list
+}
+
+// HTTPAnswer is one answered request, as the web server counts it.
+type HTTPAnswer struct {
+	Handler  string // a route's pattern, never a path as sent; "" is no route
+	Method   string
+	Status   int
+	Took     time.Duration
+	Received int64 // Content-Length of the request; 0 if it wasn't told
+	Sent     int64 // and of the answer
+}
+
+// ObserveHTTP counts an answer in http_requests_total and its kin.
+func (e *Exporter) ObserveHTTP(a HTTPAnswer) {
+	if !methods[a.Method] {
+		a.Method = "OTHER"
+	}
+	if a.Handler == "" {
+		a.Handler = "none"
 	}
 	class := "5xx"
-	if status >= 100 && status < 600 {
-		class = strconv.Itoa(status/100) + "xx"
+	if a.Status >= 100 && a.Status < 600 {
+		class = strconv.Itoa(a.Status/100) + "xx"
 	}
-	if counter, err := e.page.Load().http.GetMetricWithLabelValues(handler, method, class); err == nil { // but for a handler that isn't UTF-8
-		counter.Inc()
+	h := e.page.Load().http
+	counter, err := h.requests.GetMetricWithLabelValues(a.Handler, a.Method, class)
+	if err != nil {
+		return // a handler that isn't UTF-8
 	}
+	counter.Inc()
+	h.received.WithLabelValues(a.Handler).Observe(float64(max(0, a.Received)))
+	h.sent.WithLabelValues(a.Handler).Observe(float64(max(0, a.Sent)))
+	h.byRoute.WithLabelValues(a.Handler, a.Method).Observe(a.Took.Seconds())
+	h.all.Observe(a.Took.Seconds())
 }

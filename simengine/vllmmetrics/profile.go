@@ -2,27 +2,61 @@ package vllmmetrics
 
 import "slices"
 
-// Profile is a vLLM version whose names are shown.
+// Profile is a vLLM version whose page is shown.
 type Profile string
 
 // The profiles: names came and went with versions.
 const (
-	V09  Profile = "vllm-0.9"  // 0.9.2: gpu_* and kv_* names of the cache, time per output token
-	V011 Profile = "vllm-0.11" // as 0.9, and inter-token latency
-	Main Profile = "main"      // kv_* only, waiting by reason, tokens by source, pool size in tokens
+	V08  Profile = "vllm-0.8"  // 0.8.5: gpu_* names of the cache, time per output token
+	V09  Profile = "vllm-0.9"  // 0.9.2: kv_* names beside gpu_*
+	V011 Profile = "vllm-0.11" // and inter-token latency
+	V019 Profile = "vllm-0.19" // kv_* only, tokens by source, sleep state
+	Main Profile = "main"      // waiting by reason, pool size in tokens
+	Rust Profile = "rust"      // main behind the Rust front end: OpenMetrics, and fewer names
 )
 
 // Profiles lists them, oldest first.
-func Profiles() []Profile { return []Profile{V09, V011, Main} }
-
-// old tells whether the profile is one of those before the renames of 0.12.
-func (p Profile) old() bool { return p != Main }
+func Profiles() []Profile { return []Profile{V08, V09, V011, V019, Main, Rust} }
 
 func (p Profile) known() bool { return slices.Contains(Profiles(), p) }
 
+// ContentType is that of the page. The Python client library told version 0.0.4
+// of the format until its 0.22 of May 2025, and none of the Python servers
+// negotiates; the Rust front end always sends OpenMetrics.
+func (p Profile) ContentType() string {
+	switch p {
+	case V08, V09:
+		return "text/plain; version=0.0.4; charset=utf-8"
+	case Rust:
+		return "application/openmetrics-text; version=1.0.0; charset=utf-8"
+	default:
+		return "text/plain; version=1.0.0; charset=utf-8"
+	}
+}
+
+// span is the profiles that show a name, in the order of Profiles.
+type span struct{ from, to Profile }
+
+var always = span{V08, Rust}
+
+func since(p Profile) span { return span{p, Rust} }
+func until(p Profile) span { return span{V08, p} }
+
+// python leaves the Rust front end out.
+func (s span) python() span {
+	s.to = Main
+	return s
+}
+
+func (s span) has(p Profile) bool {
+	list := Profiles()
+	i := slices.Index(list, p)
+	return slices.Index(list, s.from) <= i && i <= slices.Index(list, s.to)
+}
+
 // reasons to finish, all of which have a series from the start.
 func (p Profile) reasons() []string {
-	if p.old() {
+	if until(V011).has(p) {
 		return []string{"stop", "length", "abort"}
 	}
 	return []string{"stop", "length", "abort", "error", "repetition"}

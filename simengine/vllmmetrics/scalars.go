@@ -1,19 +1,24 @@
 package vllmmetrics
 
 import (
-	"strings"
+	"maps"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
 )
 
-// scalars are the gauges and counters. They hold no numbers: each page is made
-// of one Stats.
+// scalars are the gauges and counters of one engine. They hold no numbers: each
+// page is made of one Stats.
 type scalars struct {
-	exporter *Exporter
-	created  float64 // unix time of all counters and histograms
-	series   []series
+	profile Profile
+	labels  prometheus.Labels // model_name and engine
+	stats   func() simengine.Stats
+	start   time.Time // of all counters and histograms
+	sleep   *atomic.Int32
+	series  []series
 
 	// The one histogram that the engine counts itself.
 	iteration *prometheus.Desc
@@ -26,63 +31,72 @@ type series struct {
 	value func(*simengine.Stats) float64
 }
 
-// describe lists the series of the profile.
-func (c *scalars) describe(o Options, labels prometheus.Labels, histograms []string) {
-	add := func(kind prometheus.ValueType, name, help string, extra prometheus.Labels, value func(*simengine.Stats) float64) {
-		all := prometheus.Labels{}
-		for k, v := range labels {
-			all[k] = v
-		}
-		for k, v := range extra {
-			all[k] = v
-		}
-		c.series = append(c.series, series{prometheus.NewDesc(name, help, nil, all), kind, value})
-	}
-	created := func(name string, extra prometheus.Labels) {
-		add(prometheus.GaugeValue, strings.TrimSuffix(name, "_total")+"_created", "Unix time at which the counting began.", extra, c.birth)
-	}
-	gauge := func(name, help string, extra prometheus.Labels, value func(*simengine.Stats) float64) {
-		add(prometheus.GaugeValue, name, help, extra, value)
-	}
-	counter := func(name, help string, extra prometheus.Labels, value func(*simengine.Stats) uint64) {
-		add(prometheus.CounterValue, name, help, extra, func(s *simengine.Stats) float64 { return float64(value(s)) })
-		created(name, extra)
-	}
-
-	c.gauges(o, gauge)
-	c.counters(o, counter)
-	for _, name := range histograms {
-		// iteration_tokens_total is a histogram, for all that its name says.
-		add(prometheus.GaugeValue, name+"_created", "Unix time at which the counting began.", nil, c.birth)
-	}
-	// These two stand for the process or carry labels of their own.
-	info := prometheus.NewDesc("vllm:cache_config_info", "How the KV cache is set up.", nil, o.Cache.labels(o.Profile, o.Engine))
-	start := prometheus.NewDesc("process_start_time_seconds", "Unix time at which the process began.", nil, nil)
-	c.series = append(c.series,
-		series{info, prometheus.GaugeValue, func(*simengine.Stats) float64 { return 1 }},
-		series{start, prometheus.GaugeValue, c.birth})
+// metric appends series of one name, if the profile shows it.
+type metric struct {
+	to         *scalars
+	kind       prometheus.ValueType
+	name, help string
+	hidden     bool
 }
 
-func (c *scalars) birth(*simengine.Stats) float64 { return c.created }
+func (c *scalars) gauge(when span, name, help string) metric {
+	return metric{c, prometheus.GaugeValue, name, help, !when.has(c.profile)}
+}
 
-type gaugeFunc = func(name, help string, extra prometheus.Labels, value func(*simengine.Stats) float64)
+func (c *scalars) counter(when span, name, help string) metric {
+	return metric{c, prometheus.CounterValue, name, help, !when.has(c.profile)}
+}
 
-func (c *scalars) gauges(o Options, gauge gaugeFunc) {
+func (m metric) is(value func(*simengine.Stats) float64) { m.add(m.to.labels, value) }
+
+// with is one of several series that differ in a label.
+func (m metric) with(label, is string, value func(*simengine.Stats) float64) {
+	all := maps.Clone(m.to.labels)
+	all[label] = is
+	m.add(all, value)
+}
+
+func (m metric) add(labels prometheus.Labels, value func(*simengine.Stats) float64) {
+	if !m.hidden {
+		m.to.series = append(m.to.series, series{prometheus.NewDesc(m.name, m.help, nil, labels), m.kind, value})
+	}
+}
+
+// count reads a counter.
+func count(of func(*simengine.Stats) uint64) func(*simengine.Stats) float64 {
+	return func(s *simengine.Stats) float64 { return float64(of(s)) }
+}
+
+func none(*simengine.Stats) float64 { return 0 }
+
+// describe lists the series of the profile.
+func (c *scalars) describe(cache map[string]string) {
+	c.gauges()
+	c.cacheCounters()
+	c.tokenCounters()
+	c.requestCounters()
+	if always.python().has(c.profile) {
+		// It has labels of its own, and no model_name.
+		info := prometheus.NewDesc("vllm:cache_config_info", "How the KV cache is set up.", nil, cache)
+		c.series = append(c.series, series{info, prometheus.GaugeValue, func(*simengine.Stats) float64 { return 1 }})
+	}
+}
+
+func (c *scalars) gauges() {
 	waiting := func(s *simengine.Stats) float64 { return float64(s.Waiting) }
 	usage := func(s *simengine.Stats) float64 { return s.KVUsage }
-	gauge("vllm:num_requests_running", "Requests in the batch.", nil, func(s *simengine.Stats) float64 { return float64(s.Running) })
-	gauge("vllm:num_requests_waiting", "Requests in the queue.", nil, waiting)
-	gauge("vllm:kv_cache_usage_perc", "Share of KV blocks that requests hold, 0 to 1.", nil, usage)
-	if o.Profile.old() {
-		gauge("vllm:gpu_cache_usage_perc", "Former name of vllm:kv_cache_usage_perc.", nil, usage)
-		return
-	}
-	const byReason = "Requests in the queue by what they wait for."
-	gauge("vllm:num_requests_waiting_by_reason", byReason, prometheus.Labels{"reason": "capacity"}, waiting)
-	gauge("vllm:num_requests_waiting_by_reason", byReason, prometheus.Labels{"reason": "deferred"}, func(*simengine.Stats) float64 { return 0 })
+	c.gauge(always, "vllm:num_requests_running", "Requests in the batch.").
+		is(func(s *simengine.Stats) float64 { return float64(s.Running) })
+	c.gauge(always, "vllm:num_requests_waiting", "Requests in the queue.").is(waiting)
+	reason := c.gauge(since(Main), "vllm:num_requests_waiting_by_reason", "Requests in the queue by what they wait for.")
+	reason.with("reason", "capacity", waiting)
+	reason.with("reason", "deferred", none)
+	c.gauge(since(V09), "vllm:kv_cache_usage_perc", "Share of KV blocks that requests hold, 0 to 1.").is(usage)
+	c.gauge(until(V011), "vllm:gpu_cache_usage_perc", "Share of KV blocks that requests hold, 0 to 1; the former name.").is(usage)
+	asleep := c.gauge(since(V019).python(), "vllm:engine_sleep_state", "1 for the state that the engine is in.")
 	for level, state := range []string{"awake", "weights_offloaded", "discard_all"} {
-		gauge("vllm:engine_sleep_state", "1 for the state that the engine is in.", prometheus.Labels{"sleep_state": state}, func(*simengine.Stats) float64 {
-			if int(c.exporter.sleep.Load()) == level {
+		asleep.with("sleep_state", state, func(*simengine.Stats) float64 {
+			if int(c.sleep.Load()) == level {
 				return 1
 			}
 			return 0
@@ -90,46 +104,53 @@ func (c *scalars) gauges(o Options, gauge gaugeFunc) {
 	}
 }
 
-type counterFunc = func(name, help string, extra prometheus.Labels, value func(*simengine.Stats) uint64)
-
-func (c *scalars) counters(o Options, counter counterFunc) {
-	queries := func(s *simengine.Stats) uint64 { return s.PrefixQueries }
-	hits := func(s *simengine.Stats) uint64 { return s.PrefixHits }
-	none := func(*simengine.Stats) uint64 { return 0 }
-	counter("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.", nil, queries)
-	counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.", nil, hits)
-	counter("vllm:num_preemptions_total", "Requests sent back to the queue for want of memory.", nil, func(s *simengine.Stats) uint64 { return s.Preemptions })
-	counter("vllm:prompt_tokens_total", "Prompt tokens of requests that got their first token.", nil, func(s *simengine.Stats) uint64 { return s.PromptTokens })
-	counter("vllm:generation_tokens_total", "Tokens generated.", nil, func(s *simengine.Stats) uint64 { return s.GenerationTokens })
-
-	// A request that its client left counts nowhere.
-	ended := map[string]func(*simengine.Stats) uint64{
-		simengine.ReasonStop:   func(s *simengine.Stats) uint64 { return s.FinishedStop },
-		simengine.ReasonLength: func(s *simengine.Stats) uint64 { return s.FinishedLength },
+func (c *scalars) cacheCounters() {
+	queries := count(func(s *simengine.Stats) uint64 { return s.PrefixQueries })
+	hits := count(func(s *simengine.Stats) uint64 { return s.PrefixHits })
+	c.counter(since(V09), "vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.").is(queries)
+	c.counter(since(V09), "vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.").is(hits)
+	c.counter(until(V011), "vllm:gpu_prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache; the former name.").is(queries)
+	c.counter(until(V011), "vllm:gpu_prefix_cache_hits_total", "Prompt tokens found in the prefix cache; the former name.").is(hits)
+	c.counter(since(V019), "vllm:external_prefix_cache_queries_total", "Prompt tokens looked up in the cache of a KV connector.").is(none)
+	c.counter(since(V019), "vllm:external_prefix_cache_hits_total", "Prompt tokens found in the cache of a KV connector.").is(none)
+	c.counter(since(V019).python(), "vllm:mm_cache_queries_total", "Images and the like looked up in their cache.").is(none)
+	c.counter(since(V019).python(), "vllm:mm_cache_hits_total", "Images and the like found in their cache.").is(none)
+	tier := c.counter(since(Main).python(), "vllm:prompt_tokens_cached_by_source_total", "Prompt tokens found in a cache, by where it lies.")
+	tier.with("source", "device", hits)
+	for _, source := range []string{"host", "p2p", "disk", "external_unspecified"} {
+		tier.with("source", source, none)
 	}
-	for _, reason := range o.Profile.reasons() {
+}
+
+func (c *scalars) tokenCounters() {
+	cached := count(func(s *simengine.Stats) uint64 { return s.PromptTokensCached })
+	c.counter(always, "vllm:prompt_tokens_total", "Prompt tokens of requests that got their first token.").
+		is(count(func(s *simengine.Stats) uint64 { return s.PromptTokens }))
+	source := c.counter(since(V019), "vllm:prompt_tokens_by_source_total", "Prompt tokens by where their keys and values came from.")
+	source.with("source", "local_compute", count(func(s *simengine.Stats) uint64 { return s.PromptTokens - s.PromptTokensCached }))
+	source.with("source", "local_cache_hit", cached)
+	source.with("source", "external_kv_transfer", none)
+	c.counter(since(V019), "vllm:prompt_tokens_cached_total", "Prompt tokens that weren't computed.").is(cached)
+	c.counter(always, "vllm:generation_tokens_total", "Tokens generated.").
+		is(count(func(s *simengine.Stats) uint64 { return s.GenerationTokens }))
+}
+
+func (c *scalars) requestCounters() {
+	c.counter(always, "vllm:num_preemptions_total", "Requests sent back to the queue for want of memory.").
+		is(count(func(s *simengine.Stats) uint64 { return s.Preemptions }))
+	// A request that its client left counts nowhere.
+	ended := map[string]func(*simengine.Stats) float64{
+		simengine.ReasonStop:   count(func(s *simengine.Stats) uint64 { return s.FinishedStop }),
+		simengine.ReasonLength: count(func(s *simengine.Stats) uint64 { return s.FinishedLength }),
+	}
+	success := c.counter(always, "vllm:request_success_total", "Requests that ended, by why they did.")
+	for _, reason := range c.profile.reasons() {
 		value := ended[reason]
 		if value == nil {
 			value = none
 		}
-		counter("vllm:request_success_total", "Requests that ended, by why they did.", prometheus.Labels{"finished_reason": reason}, value)
+		success.with("finished_reason", reason, value)
 	}
-	if o.Profile.old() {
-		counter("vllm:gpu_prefix_cache_queries_total", "Former name of vllm:prefix_cache_queries.", nil, queries)
-		counter("vllm:gpu_prefix_cache_hits_total", "Former name of vllm:prefix_cache_hits.", nil, hits)
-		return
-	}
-	cached := func(s *simengine.Stats) uint64 { return s.PromptTokensCached }
-	counter("vllm:prompt_tokens_cached_total", "Prompt tokens that weren't computed.", nil, cached)
-	for source, value := range map[string]func(*simengine.Stats) uint64{
-		"local_compute":        func(s *simengine.Stats) uint64 { return s.PromptTokens - s.PromptTokensCached },
-		"local_cache_hit":      cached,
-		"external_kv_transfer": none,
-	} {
-		counter("vllm:prompt_tokens_by_source_total", "Prompt tokens by where their keys and values came from.", prometheus.Labels{"source": source}, value)
-	}
-	counter("vllm:mm_cache_queries_total", "Images and the like looked up in their cache.", nil, none)
-	counter("vllm:mm_cache_hits_total", "Images and the like found in their cache.", nil, none)
 }
 
 // Describe implements prometheus.Collector.
@@ -142,9 +163,13 @@ func (c *scalars) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *scalars) Collect(ch chan<- prometheus.Metric) {
-	stats := c.exporter.options.Stats()
+	stats := c.stats()
 	for _, s := range c.series {
+		if s.kind == prometheus.CounterValue {
+			ch <- prometheus.MustNewConstMetricWithCreatedTimestamp(s.desc, s.kind, s.value(&stats), c.start)
+			continue
+		}
 		ch <- prometheus.MustNewConstMetric(s.desc, s.kind, s.value(&stats))
 	}
-	ch <- iterations(c.iteration, stats.IterationTokens)
+	ch <- iterations(c.iteration, stats.IterationTokens, c.start)
 }

@@ -46,14 +46,14 @@ func newSim(t *testing.T, opts ...func(*simOptions)) http.Handler {
 	exporter, err := vllmmetrics.New(vllmmetrics.Options{
 		Model:       model,
 		Cache:       vllmmetrics.CacheInfoOf(config),
-		Stats:       func() simengine.Stats { return driver.Stats() },
+		Stats:       func(int) simengine.Stats { return driver.Stats() },
 		Start:       time.Now(),
 		MaxModelLen: config.MaxModelLen,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver = live.New(engine, live.Options{Speed: o.speed, Observe: exporter.Observe})
+	driver = live.New(engine, live.Options{Speed: o.speed, Observe: exporter.Observer(0)})
 	server, err := vllmapi.New(vllmapi.Config{Model: model, Driver: driver, Exporter: exporter})
 	if err != nil {
 		t.Fatal(err)
