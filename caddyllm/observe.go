@@ -132,7 +132,8 @@ type observedBody struct {
 	io.ReadCloser
 	attempt *attempt
 	req     *http.Request
-	events  bool // server-sent events
+	events  bool      // server-sent events
+	chunk   time.Time // when the last of them came
 	begun   bool
 	tail    tail
 }
@@ -157,6 +158,9 @@ func (b *observedBody) Read(p []byte) (int, error) {
 			b.begun = true
 			b.attempt.firstByte()
 		}
+		if b.events {
+			b.beat(time.Now())
+		}
 	}
 	switch {
 	case err == nil:
@@ -168,6 +172,17 @@ func (b *observedBody) Read(p []byte) (int, error) {
 		b.end(route.Failed)
 	}
 	return n, err
+}
+
+// beat lets the decision hear the engine's steps: each has an event in every
+// stream.
+func (b *observedBody) beat(now time.Time) {
+	var gap time.Duration
+	if !b.chunk.IsZero() {
+		gap = now.Sub(b.chunk)
+	}
+	b.chunk = now
+	b.attempt.choice.Pulse.Beat(now, gap)
 }
 
 // Close ends an answer that was not read to its end: the client left, or the

@@ -83,6 +83,7 @@ type Choice struct {
 	MatchedTokens int           // estimate of prompt tokens held by the chosen upstream
 	MatchedBlocks int           // leading blocks of Chain held there
 	FirstToken    time.Duration // predicted time to the first token
+	Pulse         *Pulse        // to be told of each chunk of a streamed answer
 }
 
 // Usage is what an answer told of its tokens.

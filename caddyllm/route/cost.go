@@ -48,6 +48,7 @@ type terms struct {
 	ahead   float64 // W
 	stalls  float64 // θ·decoding
 	memory  float64 // seconds
+	step    float64 // what is left of the step in progress, seconds
 	cost    float64 // seconds
 	first   float64 // expected time to the first token, seconds
 }
@@ -145,8 +146,12 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
 	t.ahead = r.ahead(now, u, brought)
 	t.memory = r.memoryWait(u, o.prompt, c.known)
 	t.stalls = stall * (float64(u.decoding) + brought.running)
-	t.cost = (t.ahead+t.worth*(1+t.stalls))/u.rate + t.memory
-	t.first = (t.ahead+t.work)/u.rate + t.memory
+	// Behind a prefill of ours the step ends in any case before our turn.
+	if u.decoding > 0 && len(u.queue) == 0 {
+		t.step = u.pulse.rest(now)
+	}
+	t.cost = (t.ahead+t.worth*(1+t.stalls))/u.rate + t.memory + t.step
+	t.first = (t.ahead+t.work)/u.rate + t.memory + t.step
 	return t
 }
 

@@ -13,7 +13,8 @@
 //	W     = work sent to r that has no first token yet, less what of it is done,
 //	        plus the queue of others that scrapes show
 //	mem   = seconds until r has room for the request's KV blocks
-//	cost  = (W + S'·(1 + θ·decoding)) / rate + mem
+//	step  = what is left of r's step in progress, heard from passing streams
+//	cost  = (W + S'·(1 + θ·decoding)) / rate + mem + step
 //
 // The smallest cost wins; costs within the noise of the estimate are a tie,
 // decided by rendezvous hashing of the prompt's first block that none of the
@@ -31,10 +32,10 @@
 //
 // api.go has the vocabulary, router.go the life of a request, upstream.go what
 // of it an upstream carries. cost.go is the formula, popular.go its discount
-// for popular prefixes, ties.go how ties fall. foreign.go is what scrapes
-// teach, learn.go what answers teach, suspect.go what silence teaches.
-// snapshot.go shows it all.
+// for popular prefixes, pulse.go its ear for steps, ties.go how ties fall.
+// foreign.go is what scrapes teach, learn.go what answers teach, suspect.go
+// what silence teaches. snapshot.go shows it all.
 //
 // Nothing here knows the time or chance but by arguments and Options.Seed. A
-// Router is not safe for concurrent use.
+// Router is not safe for concurrent use; a Pulse is.
 package route

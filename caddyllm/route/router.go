@@ -118,6 +118,7 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 		MatchedTokens: int(t.matched),
 		MatchedBlocks: int(c.blocks),
 		FirstToken:    seconds(t.first),
+		Pulse:         c.up.pulse,
 	}, true
 }
 
@@ -242,9 +243,7 @@ func (r *Router) upstream(now time.Duration, id string) *upstream {
 		return u
 	}
 	if len(r.slots) >= maxUpstreams {
-		u := newUpstream(id, -1, now)
-		u.rate = r.rates.best
-		return u
+		return r.newUpstream(id, -1, now)
 	}
 	slot := len(r.upstreams)
 	for i, u := range r.upstreams {
@@ -253,8 +252,7 @@ func (r *Router) upstream(now time.Duration, id string) *upstream {
 			break
 		}
 	}
-	u := newUpstream(id, slot, now)
-	u.rate = r.rates.best
+	u := r.newUpstream(id, slot, now)
 	if slot == len(r.upstreams) {
 		r.upstreams = append(r.upstreams, u)
 	} else {

@@ -69,7 +69,8 @@ func (r *Router) Snapshot(at time.Time) []Upstream {
 }
 
 // Terms are what one target would cost a request, in seconds where not said
-// otherwise: Cost = Queue + Prefill + Stall - Copy + Memory.
+// otherwise: Cost = Queue + Prefill + Stall - Copy +
+// Memory + Step.
 type Terms struct {
 	ID            string
 	PromptTokens  int
@@ -80,6 +81,7 @@ type Terms struct {
 	Stall         float64 // what it takes from the requests that decode there
 	Copy          float64 // what a copy of a popular prefix there is worth
 	Memory        float64 // until there is room for its KV blocks
+	Step          float64 // until the step in progress ends
 	Cost          float64
 	Tried         bool // tried before: last of all
 	Last          bool // suspect: only before those tried
@@ -95,8 +97,7 @@ func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
 		if slot, ok := r.slots[t.ID]; ok {
 			c.up = r.upstreams[slot]
 		} else {
-			c.up = newUpstream(t.ID, -1, now)
-			c.up.rate = r.rates.best
+			c.up = r.newUpstream(t.ID, -1, now)
 		}
 		if t.Tried {
 			c.rank = tried
@@ -118,6 +119,7 @@ func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
 			Stall:         t.worth * t.stalls / c.up.rate,
 			Copy:          (t.work - t.worth) / c.up.rate,
 			Memory:        t.memory,
+			Step:          t.step,
 			Cost:          t.cost,
 			Tried:         c.rank == tried,
 			Last:          c.rank == suspect,

@@ -24,6 +24,7 @@ type upstream struct {
 	capacity  float64       // KV tokens, 0 if unknown
 	used      float64       // KV tokens in use, by the last page
 	headSince time.Duration // when the first of queue came to its turn
+	pulse     *Pulse
 
 	id   string
 	hash uint64 // of id, for ties
@@ -56,9 +57,10 @@ type upstream struct {
 	audit         audit
 }
 
-func newUpstream(id string, slot int, now time.Duration) *upstream {
+func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
 	return &upstream{
 		id: id, slot: slot, hash: xxhash.Sum64String(id), seen: now, factor: 1, speed: priorSpeed,
+		rate: r.rates.best, pulse: &Pulse{epoch: r.clock.epoch},
 		headSince: never, lastToken: never, failedAt: never, suspended: never, probed: never, life: never,
 		recovered: never, scraped: never, movedAt: never, frozen: -never, pageFrom: -never, pageUntil: never,
 	}
