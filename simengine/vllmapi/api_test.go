@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -122,17 +123,17 @@ func TestErrorsHaveVLLMsShape(t *testing.T) {
 			{"unknown model", "POST", chatPath, `{"model":"x","messages":[{"role":"user","content":"x"}]}`, "", 404,
 				"{\"error\":{\"message\":\"The model `x` does not exist.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"},
 			{"bad JSON", "POST", chatPath, `{"model":`, "", 400,
-				`{"error":{"message":"1 validation error:\n  {'type': 'json_invalid', 'loc': ('body', 8), 'msg': 'JSON decode error'}","type":"Bad Request","param":null,"code":400}}`},
+				`{"error":{"message":"1 validation error:\n  {'type': 'json_invalid', 'loc': 'body.8', 'msg': 'JSON decode error', 'input': '<dict of 0 items>', 'ctx': {'error': 'Expecting property name enclosed in double quotes'}}","type":"Bad Request","param":"body.8","code":400}}`},
 			{"not JSON by its header", "POST", chatPath, good, "text/plain", 400,
-				`{"error":{"message":"['Unsupported Media Type: Only \\'application/json\\' is allowed']","type":"Bad Request","param":null,"code":400}}`},
+				`{"error":{"message":"1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed","type":"Bad Request","param":null,"code":400}}`},
 			{"priority", "POST", chatPath, `{"priority":1,` + good[1:], "", 400,
-				`{"error":{"message":"Got priority 1 but Priority scheduling is not enabled.","type":"BadRequestError","param":"priority","code":400}}`},
+				`{"error":{"message":"Got priority 1 but Priority scheduling is not enabled.","type":"BadRequestError","param":null,"code":400}}`},
 			{"unknown path", "POST", "/v1/unknown", good, "", 404, `{"detail":"Not Found"}`},
 			{"path below", "GET", "/v1/models/m/x", "", "", 404, `{"detail":"Not Found"}`},
 			{"GET of a POST path", "GET", chatPath, "", "", 405, `{"detail":"Method Not Allowed"}`},
 			{"POST of a GET path", "POST", "/health", good, "", 405, `{"detail":"Method Not Allowed"}`},
 			{"no prompt", "POST", "/tokenize", `{}`, "", 400,
-				`{"error":{"message":"1 validation error:\n  {'type': 'missing', 'loc': ('body', 'prompt'), 'msg': 'Field required'}","type":"Bad Request","param":null,"code":400}}`},
+				`{"error":{"message":"1 validation error:\n  {'type': 'missing', 'loc': 'body.prompt', 'msg': 'Field required', 'input': '<dict of 0 items>'}","type":"Bad Request","param":"body.prompt","code":400}}`},
 		} {
 			header := []string{"Content-Type", c.contentType}
 			if c.contentType == "" {
@@ -373,8 +374,9 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 		created := time.Now().Unix()
 		want := fmt.Sprintf(`{"object":"list","data":[
 			{"id":"m","object":"model","created":%d,"owned_by":"vllm","root":"m","parent":null,"max_model_len":5000,"permission":[]},
-			{"id":"adapter","object":"model","created":%d,"owned_by":"vllm","root":"adapter","parent":"m","max_model_len":5000,"permission":[]}]}`, created, created)
-		if got := get("/v1/models"); !jsonEqual(t, got, want) {
+			{"id":"adapter","object":"model","created":%d,"owned_by":"vllm","root":"adapter","parent":"m","max_model_len":null,"permission":[]}]}`, created, created)
+		got := regexp.MustCompile(`"permission":\[[^]]*\]`).ReplaceAllString(get("/v1/models"), `"permission":[]`)
+		if !jsonEqual(t, got, want) {
 			t.Errorf("models are %s\nwant %s", got, want)
 		}
 		if got := get("/version"); !jsonEqual(t, got, `{"version":"`+Version+`"}`) {

@@ -103,8 +103,8 @@ func (b *bench) idle() {
 	}
 }
 
-// response is an answer as it came over time.
-type response struct {
+// recorded is an answer as it came over time.
+type recorded struct {
 	httptest.ResponseRecorder
 	begin   time.Time
 	flushes []flushed
@@ -117,7 +117,7 @@ type flushed struct {
 	text string
 }
 
-func (r *response) Flush() {
+func (r *recorded) Flush() {
 	sent := 0
 	for _, f := range r.flushes {
 		sent += len(f.text)
@@ -127,8 +127,8 @@ func (r *response) Flush() {
 }
 
 // do sends a request without a network and waits for the answer's end.
-func (b *bench) do(ctx context.Context, method, path, body string, header ...string) (r *response) {
-	r = &response{ResponseRecorder: *httptest.NewRecorder(), begin: time.Now()}
+func (b *bench) do(ctx context.Context, method, path, body string, header ...string) (r *recorded) {
+	r = &recorded{ResponseRecorder: *httptest.NewRecorder(), begin: time.Now()}
 	req := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
@@ -141,12 +141,26 @@ func (b *bench) do(ctx context.Context, method, path, body string, header ...str
 	return r
 }
 
-func (b *bench) post(path, body string) *response {
+func (b *bench) post(path, body string) *recorded {
 	return b.do(b.t.Context(), http.MethodPost, path, body)
 }
 
+// textJob makes a job of a completion's body.
+func (b *bench) textJob(w http.ResponseWriter, body string) *job {
+	b.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, textPath, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	x := newExchange(w, r, false)
+	j, err := b.readJob(x, textAPI, []byte(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	j.x, j.r = x, textAPI.render(j)
+	return j
+}
+
 // refused checks an error's status, type and param, and returns its message.
-func (r *response) refused(t *testing.T, status int, kind, param string) string {
+func (r *recorded) refused(t *testing.T, status int, kind, param string) string {
 	t.Helper()
 	var e errorBody
 	if err := json.Unmarshal(r.Body.Bytes(), &e); err != nil {
@@ -192,7 +206,7 @@ func (r *reading) cached() int {
 }
 
 // whole reads an answer in one piece.
-func (r *response) whole(t *testing.T) reading {
+func (r *recorded) whole(t *testing.T) reading {
 	t.Helper()
 	var v reading
 	if err := json.Unmarshal(r.Body.Bytes(), &v); err != nil || r.Code != http.StatusOK {
@@ -202,7 +216,7 @@ func (r *response) whole(t *testing.T) reading {
 }
 
 // events reads a stream, which must end with [DONE].
-func (r *response) events(t *testing.T) []reading {
+func (r *recorded) events(t *testing.T) []reading {
 	t.Helper()
 	if ct := r.Header().Get("Content-Type"); r.Code != http.StatusOK || ct != "text/event-stream; charset=utf-8" {
 		t.Fatalf("answer %d %s %q", r.Code, r.Body, ct)

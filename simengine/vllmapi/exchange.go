@@ -1,6 +1,7 @@
 package vllmapi
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -30,16 +31,25 @@ type Entry struct {
 // exchange is one request and its answer.
 type exchange struct {
 	http.ResponseWriter
-	r     *http.Request
-	entry Entry
-	sent  int64 // bytes of the answer's body
+	r         *http.Request
+	entry     Entry
+	journal   bool
+	sent      int64 // bytes of the answer's body
+	anthropic bool  // errors have that API's shape
 }
 
-func newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	return &exchange{ResponseWriter: w, r: r, entry: Entry{
-		Time: time.Now(), Method: r.Method, Path: r.URL.Path, ContentLength: r.ContentLength,
-		TransferEncoding: slices.Clone(r.TransferEncoding), BodySHA256: sha256.Sum256(nil),
-	}}
+// newExchange begins an exchange; journal is whether anybody will read its
+// entry but for the status.
+func newExchange(w http.ResponseWriter, r *http.Request, journal bool) *exchange {
+	x := &exchange{ResponseWriter: w, r: r, journal: journal}
+	x.entry.Time = time.Now()
+	if journal {
+		x.entry = Entry{
+			Time: x.entry.Time, Method: r.Method, Path: r.URL.Path, ContentLength: r.ContentLength,
+			TransferEncoding: slices.Clone(r.TransferEncoding), BodySHA256: sha256.Sum256(nil),
+		}
+	}
+	return x
 }
 
 func (x *exchange) WriteHeader(status int) {
@@ -86,8 +96,10 @@ func (x *exchange) abort() {
 // Reading to the end is also what makes an http.Server watch the connection,
 // so that the request's context ends when the client leaves.
 func (x *exchange) body(limit int64) ([]byte, bool) {
-	b, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.r.Body, limit))
-	x.entry.BodySHA256, x.entry.BodyLength = sha256.Sum256(b), int64(len(b))
+	b, err := readAll(http.MaxBytesReader(x.ResponseWriter, x.r.Body, limit), x.r.ContentLength)
+	if x.journal {
+		x.entry.BodySHA256, x.entry.BodyLength = sha256.Sum256(b), int64(len(b))
+	}
 	if err == nil {
 		return b, true
 	}
@@ -97,7 +109,7 @@ func (x *exchange) body(limit int64) ([]byte, bool) {
 		return nil, false
 	}
 	x.entry.Aborted = true
-	detail(x, http.StatusBadRequest, "There was an error parsing the body")
+	unreadable.write(x)
 	return nil, false
 }
 
@@ -108,5 +120,13 @@ func isJSON(r *http.Request) bool {
 }
 
 var unsupportedMedia = &apiError{
-	http.StatusBadRequest, "Bad Request", "['Unsupported Media Type: Only \\'application/json\\' is allowed']", "",
+	http.StatusBadRequest, "Bad Request", "1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed", "",
+}
+
+// readAll is io.ReadAll with room for what is expected, within reason.
+func readAll(r io.Reader, expected int64) ([]byte, error) {
+	const most = 1 << 20
+	b := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+min(max(expected, 0), most)))
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }

@@ -128,14 +128,10 @@ func TestAFaultInTheMiddleOfAGulp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, benchEngine, 1)
 		for _, stream := range []bool{true, false} {
-			j, err := b.prepare([]byte(stockBody), false)
-			if err != nil {
-				t.Fatal(err)
-			}
 			w := httptest.NewRecorder()
-			j.x = newExchange(w, httptest.NewRequest(http.MethodPost, textPath, nil))
+			j := b.textJob(w, stockBody)
 			j.fault = &armedFault{Fault: Fault{Kind: FaultStreamError, Tokens: 3}}
-			streams, err := b.submit(t.Context(), j.sequences)
+			streams, err := b.submit(t.Context(), j)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,10 +142,10 @@ func TestAFaultInTheMiddleOfAGulp(t *testing.T) {
 				j.sendWhole(t.Context(), merge(t.Context(), streams))
 			}
 			text := w.Body.String()
-			if n := strings.Count(text, `"choices"`); stream && n != 1 || !stream && n != 0 {
+			if n := strings.Count(text, `"choices"`); stream && n != 3 || !stream && n != 0 {
 				t.Errorf("stream %v: %d events with text: %s", stream, n, text)
 			}
-			if shown := j.sequences[0].shown(4)[8:]; !strings.Contains(text, "simulated fault") || strings.Contains(text, shown) || strings.Contains(text, `"length"`) {
+			if shown := j.sequences[0].text()[8:16]; !strings.Contains(text, "simulated fault") || strings.Contains(text, shown) || strings.Contains(text, `"length"`) {
 				t.Errorf("stream %v: %s", stream, text)
 			}
 		}
@@ -221,7 +217,7 @@ func TestHangingRequestsEndWithTheFaultOrTheClient(t *testing.T) {
 
 func TestPagesOfMetricsAreScripted(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		scrape := func() *response { return b.do(t.Context(), "GET", "/metrics", "") }
+		scrape := func() *recorded { return b.do(t.Context(), "GET", "/metrics", "") }
 		text := "not a page"
 		remove := b.fault(Fault{Kind: FaultMetrics, Body: &text, Status: 500, Header: map[string]string{"Content-Type": "text/html"}})
 		if r := scrape(); r.Code != 500 || r.Body.String() != text || r.Header().Get("Content-Type") != "text/html" {

@@ -1,15 +1,11 @@
 package vllmapi
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // form reads the members of a JSON object as vLLM's server does: names are
@@ -17,124 +13,107 @@ import (
 // come as strings, and unknown members are ignored. The first error stays in
 // err, after which members read as absent.
 type form struct {
-	loc     string
-	members map[string]json.RawMessage
+	loc     string // path of the object, "body" for the whole
+	raw     json.RawMessage
+	members []member
 	err     *apiError
 }
 
-// parseForm reads a body. Python's parser takes some that Go's refuses: a byte
-// order mark, UTF-16 behind one, NaN and Infinity.
+// parseForm reads a body.
 func parseForm(body []byte) *form {
 	body, ok := toUTF8(body)
 	if !ok {
-		return &form{err: &apiError{400, "Bad Request", "There was an error parsing the body", ""}}
+		return &form{loc: "body", err: unreadable}
 	}
-	f := &form{}
-	err := json.Unmarshal(body, &f.members)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		err = json.Unmarshal(quoteNonFinite(body), &f.members)
+	f := &form{loc: "body"}
+	if !json.Valid(body) {
+		quoted := quoteNonFinite(body)
+		var v json.RawMessage
+		var syntax *json.SyntaxError
+		if err := json.Unmarshal(quoted, &v); errors.As(err, &syntax) {
+			offset := strconv.FormatInt(max(0, syntax.Offset-1), 10)
+			f.err = invalid{"json_invalid", "body." + offset, "JSON decode error", "'<dict of 0 items>'", whyInvalid(quoted)}.error()
+			return f
+		}
+		body = quoted
 	}
+	f.raw = body
+	f.members, ok = scanObject(body)
 	switch {
-	case errors.As(err, &syntax):
-		f.err = malformed("json_invalid", strconv.FormatInt(max(0, syntax.Offset-1), 10), "JSON decode error")
-	case err != nil:
-		f.err = malformed("model_attributes_type", "", "Input should be a valid dictionary or object to extract fields from")
-	case f.members == nil: // null
-		f.err = malformed("missing", "", "Field required")
+	case ok:
+	case strings.TrimSpace(string(body[:min(len(body), 64)])) == "null":
+		f.err = invalid{kind: "missing", loc: "body", msg: "Field required", input: "None"}.error()
+	default:
+		f.err = malformed("model_attributes_type", "body", "Input should be a valid dictionary or object to extract fields from", body)
 	}
 	return f
 }
 
-// toUTF8 decodes by byte order mark.
-func toUTF8(body []byte) ([]byte, bool) {
-	var order binary.ByteOrder
-	switch {
-	case bytes.HasPrefix(body, []byte{0xff, 0xfe}):
-		order = binary.LittleEndian
-	case bytes.HasPrefix(body, []byte{0xfe, 0xff}):
-		order = binary.BigEndian
-	default:
-		body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-		return body, utf8.Valid(body)
+// whyInvalid is what Python's parser says of a body that is no JSON.
+func whyInvalid(body []byte) string {
+	if len(strings.TrimSpace(string(body[:min(len(body), 64)]))) == 0 {
+		return "Expecting value"
 	}
-	if len(body)%2 != 0 {
-		return nil, false
-	}
-	units := make([]uint16, 0, len(body)/2)
-	for i := 2; i < len(body); i += 2 {
-		units = append(units, order.Uint16(body[i:]))
-	}
-	return []byte(string(utf16.Decode(units))), true
+	return "Expecting property name enclosed in double quotes"
 }
 
-// quoteNonFinite puts NaN, Infinity and -Infinity into quotes where they stand
-// for a value; form reads numbers from strings too.
-func quoteNonFinite(body []byte) []byte {
-	var out []byte
-	quoted := false
-	for i := 0; i < len(body); i++ {
-		c := body[i]
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\' && i+1 < len(body):
-			out = append(out, c)
-			i++
-			c = body[i]
-		case !quoted && (c == 'N' || c == 'I' || c == '-'):
-			if word := nonFinite(body[i:]); word != "" {
-				out = append(append(append(out, '"'), word...), '"')
-				i += len(word) - 1
-				continue
-			}
-		}
-		out = append(out, c)
+// within is the form of an object inside of f; nil if raw is none. Its error
+// must be taken over.
+func (f *form) within(loc string, raw json.RawMessage) *form {
+	members, ok := scanObject(raw)
+	if !ok {
+		f.adopt(malformed("dict_type", loc, "Input should be a valid dictionary", raw))
+		return nil
 	}
-	return out
+	return &form{loc: loc, raw: raw, members: members}
 }
 
-func nonFinite(b []byte) string {
-	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-		if bytes.HasPrefix(b, []byte(word)) {
-			return word
-		}
-	}
-	return ""
-}
-
-// sub reads a member that is an object; its error must be taken over.
+// sub reads a member that is an object.
 func (f *form) sub(name string) (*form, bool) {
 	raw, ok := f.get(name)
 	if !ok {
 		return nil, false
 	}
-	s := &form{loc: f.at(name)}
-	if json.Unmarshal(raw, &s.members) != nil {
-		f.fail("dict_type", name, "Input should be a valid dictionary")
-		return nil, false
-	}
-	return s, true
+	s := f.within(f.at(name), raw)
+	return s, s != nil
 }
 
 func (f *form) get(name string) (json.RawMessage, bool) {
-	raw, ok := f.members[name]
-	if f.err != nil || !ok || string(raw) == "null" {
+	if f.err != nil {
 		return nil, false
 	}
-	return raw, true
+	for i := len(f.members) - 1; i >= 0; i-- {
+		if f.members[i].name == name {
+			raw := f.members[i].raw
+			return raw, string(raw) != "null"
+		}
+	}
+	return nil, false
 }
 
-func (f *form) at(name string) string {
-	if f.loc == "" {
-		return "'" + name + "'"
-	}
-	return f.loc + ", '" + name + "'"
+// has is get without the value.
+func (f *form) has(name string) bool {
+	_, ok := f.get(name)
+	return ok
 }
+
+func (f *form) at(name string) string { return f.loc + "." + name }
+
+// item is the path of an element of a list.
+func item(loc string, i int) string { return loc + "." + strconv.Itoa(i) }
 
 func (f *form) fail(kind, name, msg string) {
 	if f.err == nil {
-		f.err = malformed(kind, f.at(name), msg)
+		raw, _ := f.get(name)
+		f.err = malformed(kind, f.at(name), msg, raw)
+	}
+}
+
+// missing refuses a form that lacks a member. pydantic shows the object that
+// lacks it.
+func (f *form) missing(name string) {
+	if f.err == nil {
+		f.err = malformed("missing", f.at(name), "Field required", f.raw)
 	}
 }
 
@@ -156,12 +135,20 @@ func (f *form) text(name string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	if raw[0] != '"' {
 		f.fail("string_type", name, "Input should be a valid string")
 		return "", false
 	}
-	return s, true
+	return unquote(raw), true
+}
+
+// need is text of a member that must be there.
+func (f *form) need(name string) string {
+	s, ok := f.text(name)
+	if !ok {
+		f.missing(name)
+	}
+	return s
 }
 
 func (f *form) list(name string) ([]json.RawMessage, bool) {
@@ -169,12 +156,11 @@ func (f *form) list(name string) ([]json.RawMessage, bool) {
 	if !ok {
 		return nil, false
 	}
-	var l []json.RawMessage
-	if json.Unmarshal(raw, &l) != nil {
+	items, ok := scanList(raw)
+	if !ok {
 		f.fail("list_type", name, "Input should be a valid list")
-		return nil, false
 	}
-	return l, true
+	return items, ok
 }
 
 func (f *form) boolean(name string, absent bool) bool {
@@ -183,32 +169,50 @@ func (f *form) boolean(name string, absent bool) bool {
 		return absent
 	}
 	switch strings.ToLower(strings.Trim(string(raw), `"`)) {
-	case "true", "1":
+	case "true", "1", "1.0", "on", "t", "y", "yes":
 		return true
-	case "false", "0":
+	case "false", "0", "0.0", "off", "f", "n", "no":
 		return false
 	}
-	f.fail("bool_parsing", name, "Input should be a valid boolean, unable to interpret input")
+	if raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
+		f.fail("bool_parsing", name, "Input should be a valid boolean, unable to interpret input")
+	} else {
+		f.fail("bool_type", name, "Input should be a valid boolean")
+	}
 	return absent
 }
 
-// integer reads a whole number, written as 5, 5.0 or "5".
+// integer reads a whole number, written as 5, 5.0, "5" or true.
 func (f *form) integer(name string) (int64, bool) {
 	raw, ok := f.get(name)
 	if !ok {
 		return 0, false
 	}
 	v, ok := wholeNumber(raw)
-	if !ok {
-		f.fail("int_parsing", name, "Input should be a valid integer")
+	if ok {
+		return v, true
 	}
-	return v, ok
+	switch raw[0] {
+	case '"':
+		f.fail("int_parsing", name, "Input should be a valid integer, unable to parse string as an integer")
+	case '{', '[':
+		f.fail("int_type", name, "Input should be a valid integer")
+	default:
+		f.fail("int_from_float", name, "Input should be a valid integer, got a number with a fractional part")
+	}
+	return 0, false
 }
 
 func wholeNumber(raw json.RawMessage) (int64, bool) {
 	s := strings.Trim(string(raw), `"`)
 	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return v, true
+	}
+	switch string(raw) {
+	case "true":
+		return 1, true
+	case "false":
+		return 0, true
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 {
@@ -227,20 +231,26 @@ func (f *form) count(name string, absent int) int {
 	return int(min(max(v, -1<<40), 1<<40))
 }
 
-// number reads a finite number.
+// number reads a number, which may be NaN or infinite.
 func (f *form) number(name string, absent float64) float64 {
 	raw, ok := f.get(name)
 	if !ok {
 		return absent
 	}
+	switch string(raw) {
+	case "true":
+		return 1
+	case "false":
+		return 0
+	}
 	v, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
-	if err != nil {
+	switch {
+	case err == nil || errors.Is(err, strconv.ErrRange):
+		return v
+	case raw[0] == '"':
 		f.fail("float_parsing", name, "Input should be a valid number, unable to parse string as a number")
-		return absent
+	default:
+		f.fail("float_type", name, "Input should be a valid number")
 	}
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		f.refuse(name, "%s must be finite.", name)
-		return absent
-	}
-	return v
+	return absent
 }

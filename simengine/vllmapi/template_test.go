@@ -11,7 +11,7 @@ import (
 func render(t *testing.T, members string) []token {
 	t.Helper()
 	f := parseForm([]byte("{" + members + "}"))
-	tokens := renderChat(f)
+	tokens := readConversation(f, true).tokens()
 	if f.err != nil {
 		t.Fatalf("rendering %s: %v", members, f.err)
 	}
@@ -108,8 +108,8 @@ func TestToolsStandInFrontOfTheSystemText(t *testing.T) {
 func TestAReplySentBackHasTheTokensThatWereGenerated(t *testing.T) {
 	first := render(t, `"messages":[{"role":"user","content":"Hello?"}]`)
 	for seed := range uint64(20) {
-		r := plan(seed, limits{maxTokens: 300})
-		next := render(t, `"messages":[{"role":"user","content":"Hello?"},{"role":"assistant","content":"`+r.text+`"},{"role":"user","content":"More?"}]`)
+		r := plan(seed, limits{maxTokens: 300}, script{})
+		next := render(t, `"messages":[{"role":"user","content":"Hello?"},{"role":"assistant","content":"`+r.text()+`"},{"role":"user","content":"More?"}]`)
 		if so := append(slices.Clone(first), r.tokens...); !slices.Equal(next[:len(so)], so) {
 			t.Errorf("seed %d: the second prompt doesn't begin with the first and its reply", seed)
 		}

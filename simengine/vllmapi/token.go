@@ -37,6 +37,8 @@ const (
 	tokenCallPart    token = 128012
 	tokenCallResult  token = 128013
 	tokenParticipant token = 128014
+	tokenThink       token = 128015
+	tokenThinkEnd    token = 128016
 )
 
 // appendText cuts a text into tokens of textBytes bytes; the last may be
@@ -113,6 +115,26 @@ func chain(seed uint64, tokens []token, blockSize int) []uint64 {
 		hashes = append(hashes, parent)
 	}
 	return hashes
+}
+
+// chainRest continues a chain at parent with the tokens of two slices.
+func chainRest(parent uint64, head, rest []token, blockSize int) []uint64 {
+	n := (len(head) + len(rest)) / blockSize
+	if n == 0 {
+		return nil
+	}
+	return chain(parent, append(head[:len(head):len(head)], rest[:n*blockSize-len(head)]...), blockSize)
+}
+
+// countMedia counts the tokens that stand for images and files.
+func countMedia(tokens []token) int {
+	n := 0
+	for _, t := range tokens {
+		if t>>32 == mediaKind {
+			n++
+		}
+	}
+	return n
 }
 
 // fingerprint hashes all tokens, a last partial block included.

@@ -1,66 +1,121 @@
 package vllmapi
 
-import "net/http"
+import (
+	"net/http"
+	"strconv"
+)
 
-// form reads the JSON body of a request about tokens; nil if it has answered.
-func (s *Server) form(x *exchange) *form {
+// body reads a JSON body; nil if it has answered.
+func (s *Server) body(x *exchange) *form {
 	body, ok := x.body(s.c.MaxBody)
 	if !ok {
 		return nil
 	}
-	if !isJSON(x.r) {
-		unsupportedMedia.write(x)
-		return nil
+	f := &form{err: unsupportedMedia}
+	if isJSON(x.r) {
+		f = parseForm(body)
 	}
-	f := parseForm(body)
-	name, _ := f.text("model")
-	if f.err == nil {
-		x.entry.Model, f.err = s.resolve(name)
+	if f.err != nil {
+		f.err.write(x)
+		return nil
 	}
 	return f
 }
 
+// resolveForm finds the model that a body means.
+func (s *Server) resolveForm(x *exchange, f *form) {
+	name, _ := f.text("model")
+	if f.err == nil {
+		x.entry.Model, f.err = s.resolve(name)
+	}
+}
+
 // tokenize answers with the tokens of a text or a chat.
 func (s *Server) tokenize(x *exchange) {
-	f := s.form(x)
+	f := s.body(x)
 	if f == nil {
 		return
 	}
 	var tokens []token
-	if _, chat := f.get("messages"); chat {
-		tokens = renderChat(f)
+	if f.has("messages") {
+		if c := readConversation(f, true); f.err == nil {
+			tokens = c.tokens()
+		}
 	} else if text, ok := f.text("prompt"); ok {
 		tokens = tokenizeText(text, f.boolean("add_special_tokens", true))
 	} else {
-		f.fail("missing", "prompt", "Field required")
+		f.missing("prompt")
 	}
+	texts := f.boolean("return_token_strs", false)
+	s.resolveForm(x, f)
 	if f.err != nil {
 		f.err.write(x)
 		return
 	}
-	if tokens == nil {
-		tokens = []token{} // null otherwise
-	}
 	x.entry.PromptTokens = len(tokens)
-	writeJSON(x, http.StatusOK, map[string]any{
-		"count": len(tokens), "max_model_len": s.c.MaxModelLen, "tokens": tokens, "token_strs": nil,
-	})
+	b := strconv.AppendInt([]byte(`{"count":`), int64(len(tokens)), 10)
+	b = strconv.AppendInt(append(b, `,"max_model_len":`...), int64(s.c.MaxModelLen), 10)
+	b = appendIDs(append(b, `,"tokens":`...), tokens)
+	b = append(b, `,"token_strs":`...)
+	if texts {
+		b = appendTokenTexts(b, tokens)
+	} else {
+		b = append(b, "null"...)
+	}
+	writeBody(x, http.StatusOK, append(b, '}'))
+}
+
+func appendTokenTexts(b []byte, tokens []token) []byte {
+	var g generation
+	b = append(b, '[')
+	for i, t := range tokens {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, g.tokenText(t))
+	}
+	return append(b, ']')
 }
 
 // detokenize answers with the text of tokens.
 func (s *Server) detokenize(x *exchange) {
-	f := s.form(x)
+	f := s.body(x)
 	if f == nil {
 		return
 	}
 	ids, ok := f.list("tokens")
 	if !ok {
-		f.fail("missing", "tokens", "Field required")
+		f.missing("tokens")
 	}
 	tokens := readTokens(f, "tokens", ids)
+	s.resolveForm(x, f)
 	if f.err != nil {
 		f.err.write(x)
 		return
 	}
-	writeJSON(x, http.StatusOK, map[string]string{"prompt": detokenize(tokens)})
+	writeBody(x, http.StatusOK, append(appendString([]byte(`{"prompt":`), detokenize(tokens)), '}'))
+}
+
+// countTokens answers how long a request of the Messages API is.
+func (s *Server) countTokens(x *exchange) {
+	x.anthropic = true
+	f := s.body(x)
+	if f == nil {
+		return
+	}
+	var g generation
+	if !f.has("model") {
+		f.missing("model")
+	}
+	c := g.readAnthropic(f)
+	s.resolveForm(x, f)
+	if f.err != nil {
+		f.err.write(x)
+		return
+	}
+	n := len(c.tokens())
+	x.entry.PromptTokens = n
+	b := strconv.AppendInt([]byte(`{"input_tokens":`), int64(n), 10)
+	b = strconv.AppendInt(append(b, `,"context_management":{"original_input_tokens":`...), int64(n), 10)
+	writeBody(x, http.StatusOK, append(b, `}}`...))
 }

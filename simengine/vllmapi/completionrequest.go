@@ -1,0 +1,138 @@
+package vllmapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// readCompletion reads a request to complete texts.
+func readCompletion(s *Server, f *form, h http.Header) *generation {
+	g := newGeneration(f, h)
+	g.readStreamOptions(f)
+	g.readSampling(f)
+	g.echo = f.boolean("echo", false)
+	g.maxTokens = completionsTokens
+	if raw, ok := f.get("max_tokens"); ok && g.echo && string(raw) == "0" {
+		g.maxTokens, g.onlyEcho = 1, true
+	} else {
+		g.readMaxTokens(f, "max_tokens")
+	}
+	g.readLimits(f)
+	g.readLogprobs(f, false)
+	g.readIDs(f)
+	if suffix, _ := f.text("suffix"); suffix != "" {
+		f.refuse("suffix", "suffix is not currently supported")
+	}
+	g.prompts = readPrompts(f, f.boolean("add_special_tokens", true))
+	g.readTruncation(f, s.c.MaxModelLen)
+	if g.n*len(g.prompts) > maxSequences {
+		g.refuseLate(refuse("n", "n times the number of prompts must be at most %d.", maxSequences))
+	}
+	return g
+}
+
+// readIDs reads whether tokens go out by number.
+func (g *generation) readIDs(f *form) {
+	g.returnIDs = f.boolean("return_token_ids", false)
+	g.asIDs = f.boolean("return_tokens_as_token_ids", false)
+}
+
+var noPrompt = refuseParam("prompt", "Either prompt or prompt_embeds must be provided and non-empty.")
+
+// readPrompts reads a text, texts, token ids, or lists of token ids.
+func readPrompts(f *form, special bool) [][]token {
+	raw, ok := f.get("prompt")
+	if !ok || string(raw) == `""` {
+		f.adopt(noPrompt)
+		return nil
+	}
+	return readTexts(f, "prompt", special)
+}
+
+// readTexts reads the member name as readPrompts does; it must be there.
+func readTexts(f *form, name string, special bool) [][]token {
+	raw, _ := f.get(name)
+	if len(raw) > 0 && raw[0] == '"' {
+		return promptTexts(f, name, []json.RawMessage{raw}, special)
+	}
+	items, ok := f.list(name)
+	if !ok {
+		return nil
+	}
+	if len(items) == 0 {
+		f.adopt(noPrompt)
+		return nil
+	}
+	switch items[0][0] {
+	case '"':
+		return promptTexts(f, name, items, special)
+	case '[':
+		if tooManyPrompts(f, name, len(items)) {
+			return nil
+		}
+		prompts := make([][]token, len(items))
+		for i, raw := range items {
+			ids, ok := scanList(raw)
+			if !ok {
+				f.adopt(malformed("list_type", item(f.at(name), i), "Input should be a valid list", raw))
+				return nil
+			}
+			prompts[i] = readTokens(f, name, ids)
+		}
+		return prompts
+	}
+	return [][]token{readTokens(f, name, items)}
+}
+
+func tooManyPrompts(f *form, name string, n int) bool {
+	if n > maxPrompts {
+		f.adopt(refuseParam(name, "%s list length %d exceeds the maximum allowed count of %d. To increase this limit, set the VLLM_MAX_COMPLETION_PROMPTS environment variable.", name, n, maxPrompts))
+	}
+	return n > maxPrompts
+}
+
+func promptTexts(f *form, name string, items []json.RawMessage, special bool) [][]token {
+	if tooManyPrompts(f, name, len(items)) {
+		return nil
+	}
+	prompts := make([][]token, len(items))
+	for i, raw := range items {
+		if raw[0] != '"' {
+			f.adopt(malformed("string_type", item(f.at(name), i), "Input should be a valid string", raw))
+			return nil
+		}
+		prompts[i] = tokenizeText(unquote(raw), special)
+	}
+	return prompts
+}
+
+// tokenizeText is a plain text's tokens, after the begin-of-text token unless
+// special tokens are off.
+func tokenizeText(s string, special bool) []token {
+	tokens := make([]token, 0, 1+len(s)/textBytes+1)
+	if special {
+		tokens = append(tokens, tokenBegin)
+	}
+	return appendText(tokens, s)
+}
+
+// readTokens reads token ids: a vocabulary's, and those that /tokenize gives.
+func readTokens(f *form, name string, ids []json.RawMessage) []token {
+	tokens := make([]token, 0, len(ids))
+	for i, raw := range ids {
+		id, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil && strings.Trim(string(raw), "-0123456789") != "" {
+			f.adopt(malformed("int_type", item(f.at(name), i), "Input should be a valid integer", raw))
+			return nil
+		}
+		t := token(id)
+		if err != nil || id < 0 || !t.valid() {
+			f.refuse(name, "Token id %.20s is out of vocabulary", raw)
+			return nil
+		}
+		tokens = append(tokens, t)
+	}
+	return tokens
+}

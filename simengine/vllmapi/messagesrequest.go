@@ -1,0 +1,262 @@
+package vllmapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// readMessages reads a request of Anthropic's Messages API.
+func readMessages(s *Server, f *form, h http.Header) *generation {
+	g := newGeneration(f, h)
+	if !f.has("model") {
+		f.missing("model")
+	} else if g.model == "" {
+		f.fail("value_error", "model", "Value error, Model is required")
+	}
+	switch max := f.count("max_tokens", 0); {
+	case !f.has("max_tokens"):
+		f.missing("max_tokens")
+	case max <= 0:
+		f.fail("value_error", "max_tokens", "Value error, max_tokens must be positive")
+	default:
+		g.maxTokens = max
+	}
+	g.readSampling(f)
+	g.readStops(f, "stop_sequences")
+	g.limits.ignoreEOS = f.boolean("ignore_eos", false)
+	g.includeUsage, g.continuousUsage = g.stream, g.stream
+	if thinking, ok := f.sub("thinking"); ok {
+		kind, _ := thinking.text("type")
+		g.think = kind != "disabled"
+		g.budget = thinking.count("budget_tokens", 0)
+		f.adopt(thinking.err)
+	}
+	c := g.readAnthropic(f)
+	if f.err != nil {
+		return g
+	}
+	g.refuseTools(s)
+	g.prompts = [][]token{c.tokens()}
+	return g
+}
+
+// readAnthropic reads the conversation and the tools of such a request.
+func (g *generation) readAnthropic(f *form) *conversation {
+	c := &conversation{generate: true}
+	if system := readSystem(f); system != "" {
+		c.turns = append(c.turns, turn{role: "system", content: appendText(nil, system)})
+	}
+	messages, ok := f.list("messages")
+	if !ok {
+		f.missing("messages")
+	}
+	for i, raw := range messages {
+		c.readMessage(f, item(f.at("messages"), i), raw)
+	}
+	g.readAnthropicTools(f, c)
+	return c
+}
+
+// billing begins a line that a client's command puts before its system prompt,
+// with a number that changes with each request; vLLM drops it, for its prefix
+// cache's sake.
+const billing = "x-anthropic-billing-header"
+
+func readSystem(f *form) string {
+	raw, ok := f.get("system")
+	if !ok {
+		return ""
+	}
+	if raw[0] == '"' {
+		return unquote(raw)
+	}
+	return systemText(f, "system")
+}
+
+// systemText joins the texts of a list of blocks, or is the text that stands
+// for one.
+func systemText(f *form, name string) string {
+	blocks, _ := f.list(name)
+	var b strings.Builder
+	for i, raw := range blocks {
+		block := f.within(item(f.at(name), i), raw)
+		if block == nil {
+			return ""
+		}
+		if text, _ := block.text("text"); !strings.HasPrefix(text, billing) {
+			b.WriteString(text)
+		}
+		f.adopt(block.err)
+	}
+	return b.String()
+}
+
+// readMessage adds a message, and before it the results of tools that it
+// brings.
+func (c *conversation) readMessage(f *form, loc string, raw json.RawMessage) {
+	m := f.within(loc, raw)
+	if m == nil {
+		return
+	}
+	role := m.need("role")
+	switch role {
+	case "user", "assistant", "system":
+	case "ctx", "msg":
+		role = "user"
+	default:
+		m.fail("literal_error", "role", "Input should be 'user', 'assistant' or 'system'")
+	}
+	raw, given := m.get("content")
+	switch {
+	case !given:
+		m.missing("content")
+	case raw[0] == '"' && role == "system":
+		if text := unquote(raw); !strings.HasPrefix(text, billing) {
+			c.turns = append(c.turns, turn{role: role, content: appendText(nil, text)})
+		}
+	case raw[0] == '"':
+		c.turns = append(c.turns, turn{role: role, content: appendText(nil, unquote(raw))})
+	case role == "system":
+		c.turns = append(c.turns, turn{role: role, content: appendText(nil, systemText(m, "content"))})
+	default:
+		c.readBlocks(m, role)
+	}
+	f.adopt(m.err)
+}
+
+func (c *conversation) readBlocks(m *form, role string) {
+	blocks, _ := m.list("content")
+	t := turn{role: role}
+	var run []string
+	var calls []token
+	some := role != "user"
+	for i, raw := range blocks {
+		b := m.within(item(m.at("content"), i), raw)
+		if b == nil {
+			return
+		}
+		switch kind := b.need("type"); kind {
+		case "text":
+			text, _ := b.text("text")
+			run, some = append(run, text), true
+		case "image":
+			source, ok := b.sub("source")
+			if !ok {
+				b.missing("source")
+				break
+			}
+			t.content = appendMedia(appendText(t.content, strings.Join(run, "\n")), "image_url "+imageURL(source))
+			run, some = nil, true
+		case "tool_use":
+			id, _ := b.text("id")
+			name, _ := b.text("name")
+			input, _ := b.get("input")
+			calls = appendCall(calls, id, name, pythonJSON(input))
+			some = true
+		case "tool_result":
+			c.readResult(b)
+		case "thinking", "redacted_thinking", "tool_reference": // not in the prompt
+		default:
+			b.fail("literal_error", "type", "Input should be 'text', 'image', 'tool_use', 'tool_result', 'tool_reference', 'thinking' or 'redacted_thinking'")
+		}
+		m.adopt(b.err)
+	}
+	if !some {
+		return
+	}
+	t.content = append(appendText(t.content, strings.Join(run, "\n")), calls...)
+	c.turns = append(c.turns, t)
+}
+
+// readResult adds the result of a tool as a turn of its own.
+func (c *conversation) readResult(b *form) {
+	t := turn{role: "tool"}
+	t.result, _ = b.text("tool_use_id")
+	if raw, ok := b.get("content"); ok && raw[0] == '"' {
+		t.content = appendText(nil, unquote(raw))
+	} else if ok {
+		blocks, _ := b.list("content")
+		var texts []string
+		var media []token
+		for i, raw := range blocks {
+			block := b.within(item(b.at("content"), i), raw)
+			if block == nil {
+				return
+			}
+			if source, ok := block.sub("source"); ok {
+				media = appendMedia(media, "image_url "+imageURL(source))
+			} else if text, ok := block.text("text"); ok {
+				texts = append(texts, text)
+			}
+			b.adopt(block.err)
+		}
+		t.content = append(appendText(nil, strings.Join(texts, "\n")), media...)
+	}
+	c.turns = append(c.turns, t)
+}
+
+// imageURL is an image's address, which may hold its bytes.
+func imageURL(source *form) string {
+	if kind, _ := source.text("type"); kind == "url" {
+		url, _ := source.text("url")
+		return url
+	}
+	media, ok := source.text("media_type")
+	if !ok {
+		media = "image/jpeg"
+	}
+	data, _ := source.text("data")
+	return "data:" + media + ";base64," + data
+}
+
+func (g *generation) readAnthropicTools(f *form, c *conversation) {
+	items, given := f.list("tools")
+	g.readToolItems(f, items, func(t *form) *form {
+		if !t.has("input_schema") {
+			t.missing("input_schema")
+		}
+		description, _ := t.get("description")
+		parameters, _ := t.get("input_schema")
+		name, _ := t.text("name")
+		c.addTool(name, description, parameters)
+		return t
+	})
+	if given {
+		g.choice.mode = toolsAuto
+	}
+	choice, ok := f.sub("tool_choice")
+	if !ok {
+		return
+	}
+	g.parallel = !choice.boolean("disable_parallel_tool_use", false)
+	switch kind := choice.need("type"); kind {
+	case "auto":
+	case "none":
+		g.choice.mode = toolsNone
+	case "any":
+		g.choice.mode = toolsRequired
+	case "tool":
+		name := choice.need("name")
+		g.name(f, name, refuseParam("tool_choice", "The tool specified in `tool_choice` does not match any of the specified `tools`"))
+	default:
+		choice.fail("literal_error", "type", "Input should be 'auto', 'any', 'tool' or 'none'")
+	}
+	if g.choice.mode != toolsNone && !given {
+		f.adopt(refuseParam("tool_choice", "When using `tool_choice`, `tools` must be set."))
+	}
+	f.adopt(choice.err)
+}
+
+// addTool adds a tool to the prompt in the form that chats have.
+func (c *conversation) addTool(name string, description, parameters json.RawMessage) {
+	b := appendString([]byte(`{"type":"function","function":{"name":`), name)
+	if description != nil {
+		b = append(append(b, `,"description":`...), canonical(description)...)
+	}
+	if parameters != nil {
+		b = append(append(b, `,"parameters":`...), canonical(parameters)...)
+	}
+	b = append(b, `}}`...)
+	c.tools = appendText(append(c.tools, tokenTools), string(b))
+}

@@ -1,0 +1,150 @@
+package vllmapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
+)
+
+// route is what a path answers; quiet ones are neither journalled nor counted.
+type route struct {
+	methods []string
+	quiet   bool
+	serve   func(*Server, *exchange)
+}
+
+var (
+	get  = []string{"GET"}
+	post = []string{"POST"}
+)
+
+var routes = map[string]route{
+	"/v1/chat/completions":      {post, false, (*Server).chatCompletions},
+	"/v1/completions":           {post, false, (*Server).completions},
+	"/v1/responses":             {post, false, (*Server).responses},
+	"/v1/messages":              {post, false, (*Server).messages},
+	"/v1/messages/count_tokens": {post, false, (*Server).countTokens},
+	"/v1/embeddings":            {post, false, (*Server).embeddings},
+	"/v1/models":                {get, false, (*Server).models},
+	"/tokenize":                 {post, false, (*Server).tokenize},
+	"/detokenize":               {post, false, (*Server).detokenize},
+	"/health":                   {get, true, (*Server).health},
+	"/ping":                     {[]string{"GET", "POST"}, true, (*Server).health},
+	"/version":                  {get, true, (*Server).version},
+	"/load":                     {get, true, (*Server).load},
+	"/metrics":                  {get, true, (*Server).metrics},
+	"/metrics/":                 {get, true, (*Server).metrics},
+}
+
+// devRoutes are those of VLLM_SERVER_DEV_MODE.
+var devRoutes = map[string]route{
+	"/sleep":              {post, false, (*Server).sleep},
+	"/wake_up":            {post, false, (*Server).wakeUp},
+	"/is_sleeping":        {get, false, (*Server).isSleeping},
+	"/reset_prefix_cache": {post, false, (*Server).resetPrefixCache},
+}
+
+// loraRoutes are those of VLLM_ALLOW_RUNTIME_LORA_UPDATING.
+var loraRoutes = map[string]route{
+	"/v1/load_lora_adapter":   {post, false, (*Server).loadAdapter},
+	"/v1/unload_lora_adapter": {post, false, (*Server).unloadAdapter},
+}
+
+func (c *Config) routes() map[string]route {
+	all := maps.Clone(routes)
+	if c.DevMode {
+		maps.Copy(all, devRoutes)
+	}
+	if c.RuntimeLoRA {
+		maps.Copy(all, loraRoutes)
+	}
+	return all
+}
+
+// Routes whose path has an id in it, by what they are called in metrics.
+const (
+	responsePath = "/v1/responses/{response_id}"
+	cancelPath   = "/v1/responses/{response_id}/cancel"
+)
+
+// find is the route of a path, and its name.
+func (s *Server) find(path string) (route, string, bool) {
+	if r, ok := s.routes[path]; ok {
+		return r, path, true
+	}
+	id, ok := strings.CutPrefix(path, "/v1/responses/")
+	if !ok || id == "" {
+		return route{}, "", false
+	}
+	if before, ok := strings.CutSuffix(id, "/cancel"); ok && before != "" && !strings.Contains(before, "/") {
+		return route{post, false, (*Server).cancelResponse}, cancelPath, true
+	}
+	if strings.Contains(id, "/") {
+		return route{}, "", false
+	}
+	return route{get, false, (*Server).retrieveResponse}, responsePath, true
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := newExchange(w, r, s.c.Journal != nil)
+	known, name, ok := s.find(r.URL.Path)
+	if !ok {
+		name = "none"
+	}
+	defer s.end(x, name, known.quiet)
+	w.Header()["Server"] = uvicorn
+	switch {
+	case !ok:
+		detail(x, http.StatusNotFound, "Not Found")
+	case !slices.Contains(known.methods, r.Method):
+		x.Header().Set("Allow", strings.Join(known.methods, ", "))
+		detail(x, http.StatusMethodNotAllowed, "Method Not Allowed")
+	default:
+		known.serve(s, x)
+	}
+}
+
+var uvicorn = []string{"uvicorn"}
+
+// end writes down what became of a request, also when a fault ends it by a
+// panic, which goes on to the http.Server.
+func (s *Server) end(x *exchange, name string, quiet bool) {
+	if quiet {
+		return
+	}
+	if s.c.Exporter != nil {
+		s.c.Exporter.ObserveHTTP(vllmmetrics.HTTPAnswer{
+			Handler: name, Method: x.r.Method, Status: x.entry.Status,
+			Took: time.Since(x.entry.Time), Received: x.r.ContentLength, Sent: x.length(),
+		})
+	}
+	if s.c.Journal != nil {
+		x.entry.Aborted = x.entry.Aborted || x.r.Context().Err() != nil
+		s.c.Journal(x.entry)
+	}
+}
+
+// retrieveResponse answers with an answer of the Responses API once more.
+func (s *Server) retrieveResponse(x *exchange) {
+	id := strings.TrimPrefix(x.r.URL.Path, "/v1/responses/")
+	if r := s.store.get(id); r != nil {
+		writeBody(x, http.StatusOK, r.body)
+		return
+	}
+	unknownResponse(id).write(x)
+}
+
+// cancelResponse refuses: only what runs in the background can be cancelled.
+func (s *Server) cancelResponse(x *exchange) {
+	id := strings.TrimSuffix(strings.TrimPrefix(x.r.URL.Path, "/v1/responses/"), "/cancel")
+	if s.store.get(id) == nil {
+		unknownResponse(id).write(x)
+		return
+	}
+	(&apiError{http.StatusBadRequest, "invalid_request_error", "Cannot cancel a synchronous response.", "response_id"}).write(x)
+}
