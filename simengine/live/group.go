@@ -152,6 +152,22 @@ func (g *Group) SlowBy(factor float64) { g.each(func(d *Driver) { d.SlowBy(facto
 // Restart is Driver.Restart of all: they fall together with their API server.
 func (g *Group) Restart() { g.each((*Driver).Restart) }
 
+// Sleep is Driver.Sleep of all.
+func (g *Group) Sleep(level int, mode simengine.PauseMode) error {
+	for _, d := range g.drivers {
+		if err := d.Sleep(level, mode); err != nil {
+			return err // the level or the mode, and so of the first
+		}
+	}
+	return nil
+}
+
+// Wake is Driver.Wake of all.
+func (g *Group) Wake() { g.each((*Driver).Wake) }
+
+// Asleep is Driver.Asleep: they sleep together.
+func (g *Group) Asleep() (level int, asleep bool) { return g.drivers[0].Asleep() }
+
 func (g *Group) each(do func(*Driver)) {
 	for _, d := range g.drivers {
 		do(d)

@@ -105,6 +105,9 @@ type Driver interface {
 	Resume()
 	SlowBy(factor float64)
 	Restart()
+	Sleep(level int, mode simengine.PauseMode) error
+	Wake()
+	Asleep() (level int, asleep bool)
 }
 
 // Server is the HTTP API of one simulated vLLM server.

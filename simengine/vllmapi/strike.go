@@ -1,8 +1,8 @@
 package vllmapi
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"io"
 	"net/http"
 	"strconv"
@@ -29,6 +29,11 @@ func (a *armedFault) beforeBody(x *exchange) bool {
 		// the connection can serve again.
 		a.setHeader(x)
 		status := cmp.Or(a.Status, http.StatusInternalServerError)
+		if a.Body != nil {
+			x.WriteHeader(status)
+			_, _ = io.WriteString(x, *a.Body) // a client that left needs no answer
+			return true
+		}
 		kind := "InternalServerError"
 		if status < 500 {
 			kind = http.StatusText(status)
@@ -41,7 +46,18 @@ func (a *armedFault) beforeBody(x *exchange) bool {
 
 // beforeAnswer strikes when the body was read.
 func (a *armedFault) beforeAnswer(x *exchange) bool {
-	if a == nil || a.Kind != FaultHang {
+	if a == nil {
+		return false
+	}
+	switch a.Kind {
+	case FaultDelay:
+		a.wait(x)
+		return false
+	case FaultNoDone:
+		x.ResponseWriter = &undone{x.ResponseWriter}
+		return false
+	case FaultHang:
+	default:
 		return false
 	}
 	var end <-chan time.Time
@@ -58,6 +74,48 @@ func (a *armedFault) beforeAnswer(x *exchange) bool {
 	x.abort()
 	return true
 }
+
+// wait lets Delay pass, or until the client leaves or the fault is removed.
+func (a *armedFault) wait(x *exchange) {
+	timer := time.NewTimer(a.Delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.over:
+	case <-x.r.Context().Done():
+	}
+}
+
+// undone swallows the event that says that a stream is complete.
+type undone struct{ http.ResponseWriter }
+
+// lastEvents begin the last events of streams, by API.
+var lastEvents = [][]byte{[]byte("data: [DONE]"), []byte("event: message_stop"), []byte("event: response.completed")}
+
+func (u *undone) Write(b []byte) (int, error) {
+	end, boundary := len(b), []byte("\n\n")
+	if events := bytes.TrimSuffix(b, boundary); len(events) < len(b) {
+		last := bytes.LastIndex(events, boundary)
+		if last < 0 {
+			last = -len(boundary)
+		}
+		last += len(boundary)
+		for _, begin := range lastEvents {
+			if bytes.HasPrefix(events[last:], begin) {
+				end = last
+			}
+		}
+	}
+	if end > 0 {
+		if n, err := u.ResponseWriter.Write(b[:end]); err != nil {
+			return n, err
+		}
+	}
+	return len(b), nil
+}
+
+// Unwrap is for http.ResponseController.
+func (u *undone) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
 // due says whether it is time to strike in the middle of an answer.
 func (a *armedFault) due(generated int) bool {
@@ -99,6 +157,9 @@ func (fs *Faults) servePage(x *exchange) bool {
 		return false
 	}
 	page := fs.pageOf(a)
+	if a.Delay > 0 {
+		a.wait(x)
+	}
 	if a.Wait != nil {
 		select {
 		case <-a.Wait:
@@ -137,86 +198,4 @@ func (fs *Faults) pageOf(a *armedFault) []byte {
 		a.frozen = page
 	}
 	return a.frozen
-}
-
-// Run makes faults of the engine set in and end in time. It blocks until ctx
-// ends, then undoes them.
-func (fs *Faults) Run(ctx context.Context) {
-	current := engineState{factor: 1}
-	restarted := make(map[*armedFault]bool)
-	for {
-		wanted, restart, next := fs.plan(time.Now(), restarted)
-		if ctx.Err() != nil {
-			wanted, restart = engineState{factor: 1}, false
-		}
-		current = fs.apply(current, wanted, restart)
-		timer := time.NewTimer(next)
-		select {
-		case <-timer.C:
-		case <-fs.wake:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil && current == (engineState{factor: 1}) {
-			return
-		}
-	}
-}
-
-// engineState is what faults make of an engine.
-type engineState struct {
-	factor float64
-	paused bool
-}
-
-// plan tells what the engine should be like now, whether it is to start anew,
-// and in how long to ask again.
-func (fs *Faults) plan(now time.Time, restarted map[*armedFault]bool) (wanted engineState, restart bool, next time.Duration) {
-	wanted, next = engineState{factor: 1}, time.Hour
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	for _, a := range fs.armed {
-		if !a.ofEngine() {
-			continue
-		}
-		begin, end := a.added.Add(a.At), a.added.Add(a.At+a.For)
-		for _, change := range []time.Time{begin, end} {
-			if wait := change.Sub(now); wait > 0 {
-				next = min(next, wait)
-			}
-		}
-		if now.Before(begin) || a.For > 0 && !now.Before(end) {
-			continue
-		}
-		switch a.Kind {
-		case FaultSlow:
-			wanted.factor *= a.Factor
-		case FaultPause:
-			wanted.paused = true
-		case FaultRestart:
-			restart = restart || !restarted[a]
-			restarted[a] = true
-		}
-	}
-	return wanted, restart, next
-}
-
-func (fs *Faults) apply(current, wanted engineState, restart bool) engineState {
-	driver := fs.s.c.Driver
-	if restart {
-		driver.Restart()
-		if fs.s.c.Exporter != nil {
-			fs.s.c.Exporter.Restart(time.Now())
-		}
-	}
-	if wanted.factor != current.factor {
-		driver.SlowBy(wanted.factor)
-	}
-	if wanted.paused && !current.paused {
-		driver.Pause()
-	}
-	if !wanted.paused && current.paused {
-		driver.Resume()
-	}
-	return wanted
 }
