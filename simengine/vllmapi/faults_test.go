@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -305,15 +306,103 @@ func TestFaultsOfTheEngine(t *testing.T) {
 func TestFaultsThatMakeNoSense(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, benchEngine, 1)
+		text := ""
 		for _, f := range []Fault{
 			{}, {Kind: "x"}, {Kind: FaultStatus, Status: 99}, {Kind: FaultStatus, Status: 600}, {Kind: FaultHang, At: -1},
 			{Kind: FaultClose, Count: -1}, {Kind: FaultSlow}, {Kind: FaultSlow, Factor: -1}, {Kind: FaultPause, Count: 1},
-			{Kind: FaultRestart, AfterRequests: 1}, {Kind: FaultCloseStream, Tokens: -1},
+			{Kind: FaultRestart, AfterRequests: 1}, {Kind: FaultCloseStream, Tokens: -1}, {Kind: FaultDelay}, {Kind: FaultDelay, Delay: -1},
+			{Kind: FaultClose, Share: 1.1}, {Kind: FaultClose, Share: math.NaN()}, {Kind: FaultSleep, Level: 3}, {Kind: FaultSleep, Level: -1},
+			{Kind: FaultHang, Tokens: 3}, {Kind: FaultMetricsFrozen, Body: &text}, {Kind: FaultClose, Status: 500}, {Kind: FaultSlow, Factor: 2, Share: 0.5},
+			{Kind: FaultRefuse}, // nothing listens
 		} {
 			if _, err := b.Faults().Add(f); err == nil {
 				t.Errorf("Add(%+v) = nil", f)
 			}
 		}
 		b.Faults().Clear()
+	})
+}
+
+// A fault that hits a share hits that share, and the same requests each time.
+func TestAFaultThatHitsAShare(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		hits := func() string {
+			b.Faults().Clear()
+			b.Faults().added = 0
+			b.fault(Fault{Kind: FaultStatus, Share: 0.25})
+			s := ""
+			for range 200 {
+				s += string(".x"[min(1, b.post(textPath, `{"prompt":"x","max_tokens":1}`).Code/500)])
+			}
+			return s
+		}
+		first := hits()
+		if n := strings.Count(first, "x"); n < 30 || n > 70 {
+			t.Errorf("%d of 200 were hit, want about 50", n)
+		}
+		if again := hits(); again != first {
+			t.Errorf("another run hits\n%s, the first hit\n%s", again, first)
+		}
+	})
+}
+
+func TestADelayedAnswerIsOtherwiseWhole(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		begin := time.Now()
+		b.post(textPath, stockBody).whole(t)
+		plain := time.Since(begin)
+		b.fault(Fault{Kind: FaultDelay, Delay: 3 * time.Second, Count: 1})
+		begin = time.Now()
+		b.post(textPath, stockBody).whole(t)
+		if took := time.Since(begin); took != 3*time.Second+plain {
+			t.Errorf("took %v, want 3s more than %v", took, plain)
+		}
+		b.fault(Fault{Kind: FaultMetrics, Delay: 2 * time.Second})
+		begin = time.Now()
+		if r := b.do(t.Context(), "GET", "/metrics", ""); time.Since(begin) != 2*time.Second || r.Code != 200 || !strings.Contains(r.Body.String(), "vllm:num_requests_running") {
+			t.Errorf("a slow page came after %v with %d", time.Since(begin), r.Code)
+		}
+	})
+}
+
+// Everything comes but the word that it is all.
+func TestAStreamWithoutDone(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		whole := b.post(textPath, `{"stream":true,`+stockBody[1:]).Body.String()
+		b.fault(Fault{Kind: FaultNoDone})
+		r := b.post(textPath, `{"stream":true,`+stockBody[1:])
+		cut, _ := strings.CutSuffix(whole, "data: [DONE]\n\n")
+		if n := strings.Count(r.Body.String(), "data: "); r.panicv != nil || n != strings.Count(cut, "data: ") || strings.Contains(r.Body.String(), "[DONE]") {
+			t.Errorf("ended with %v after %q", r.panicv, r.Body)
+		}
+	})
+	for _, c := range []struct{ in, out string }{
+		{"data: {}\n\ndata: [DONE]\n\n", "data: {}\n\n"}, {"data: [DONE]\n\n", ""}, {"data: {}\n\n", "data: {}\n\n"}, {"data: [DONE]", "data: [DONE]"},
+		{"event: x\ndata: {}\n\nevent: message_stop\ndata: {}\n\n", "event: x\ndata: {}\n\n"}, {"", ""}, {"\n\n", "\n\n"},
+	} {
+		w := httptest.NewRecorder()
+		if n, err := (&undone{w}).Write([]byte(c.in)); n != len(c.in) || err != nil || w.Body.String() != c.out {
+			t.Errorf("of %q comes %q, %d, %v; want %q", c.in, w.Body, n, err, c.out)
+		}
+	}
+}
+
+// Asleep, the engine loses what it had and lets new requests wait.
+func TestASleepingServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.post(textPath, stockBody).whole(t)
+		b.fault(Fault{Kind: FaultSleep, Level: 1, At: time.Second, For: 10 * time.Second})
+		begin := time.Now()
+		time.Sleep(2 * time.Second)
+		if page := b.do(t.Context(), "GET", "/metrics", "").Body.String(); !strings.Contains(page, `model_name="m",sleep_state="weights_offloaded"} 1.0`) {
+			t.Errorf("the page doesn't tell of the sleep: %s", page)
+		}
+		v := b.post(textPath, stockBody).whole(t)
+		if took := time.Since(begin); took < 11*time.Second || took > 12*time.Second || v.cached() != 0 {
+			t.Errorf("an answer came after %v with %d tokens cached; the sleep ends after 11s", took, v.cached())
+		}
+		if page := b.do(t.Context(), "GET", "/metrics", "").Body.String(); !strings.Contains(page, `model_name="m",sleep_state="awake"} 1.0`) {
+			t.Error("the page doesn't tell of the awakening")
+		}
 	})
 }
