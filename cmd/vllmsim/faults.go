@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,53 +9,58 @@ import (
 	"slices"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
 )
 
-// Bounds of a file of faults.
+// Bounds of a list of faults.
 const (
-	maxFaultBytes = 16 << 20 // pages of metrics may be among them
+	maxFaultBytes = 4 << 20 // pages of metrics may be among them
 	maxFaults     = 1024
 )
 
-// scripted is a fault as a file has it.
+// scripted is a fault as a list has it.
 type scripted struct {
-	Kind          vllmapi.FaultKind `json:"kind"`
-	Servers       []int             `json:"servers"`
-	AfterRequests int               `json:"after_requests"`
-	At            duration          `json:"at"`
-	For           duration          `json:"for"`
-	Count         int               `json:"count"`
-	Status        int               `json:"status"`
-	Message       string            `json:"message"`
-	Header        map[string]string `json:"header"`
-	Tokens        int               `json:"tokens"`
-	Factor        float64           `json:"factor"`
-	Body          *string           `json:"body"`
-	Cut           bool              `json:"cut"`
-}
-
-type duration time.Duration
-
-func (d *duration) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return errors.New(`a time is a string such as "1.5s"`)
-	}
-	v, err := time.ParseDuration(s)
-	*d = duration(v)
-	return err
-}
-
-func (s *scripted) fault() vllmapi.Fault {
-	return vllmapi.Fault{
-		Kind: s.Kind, AfterRequests: s.AfterRequests, At: time.Duration(s.At), For: time.Duration(s.For), Count: s.Count,
-		Status: s.Status, Message: s.Message, Header: s.Header, Tokens: s.Tokens, Factor: s.Factor, Body: s.Body, Cut: s.Cut,
-	}
+	vllmapi.Fault
+	servers []int // empty is all
+	line    int
 }
 
 func (s *scripted) concerns(server int) bool {
-	return len(s.Servers) == 0 || slices.Contains(s.Servers, server)
+	return len(s.servers) == 0 || slices.Contains(s.servers, server)
+}
+
+// words are the members of a fault, as the documentation of the command has
+// them.
+var words = map[string]func(*scripted, *yaml.Node) error{
+	"kind":           func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Kind) },
+	"servers":        func(s *scripted, n *yaml.Node) error { return n.Decode(&s.servers) },
+	"after_requests": func(s *scripted, n *yaml.Node) error { return n.Decode(&s.AfterRequests) },
+	"at":             func(s *scripted, n *yaml.Node) error { return decodeTime(n, &s.At) },
+	"for":            func(s *scripted, n *yaml.Node) error { return decodeTime(n, &s.For) },
+	"count":          func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Count) },
+	"share":          func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Share) },
+	"status":         func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Status) },
+	"message":        func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Message) },
+	"header":         func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Header) },
+	"delay":          func(s *scripted, n *yaml.Node) error { return decodeTime(n, &s.Delay) },
+	"tokens":         func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Tokens) },
+	"factor":         func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Factor) },
+	"level":          func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Level) },
+	"body":           func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Body) },
+	"cut":            func(s *scripted, n *yaml.Node) error { return n.Decode(&s.Cut) },
+}
+
+// decodeTime takes no bare numbers: they have no unit.
+func decodeTime(n *yaml.Node, to *time.Duration) error {
+	var text string
+	if n.Tag != "!!str" || n.Decode(&text) != nil {
+		return errors.New("a time is a number and a unit, such as 1.5s")
+	}
+	var err error
+	*to, err = time.ParseDuration(text)
+	return err
 }
 
 // readFaults reads a file of faults for so many servers.
@@ -69,43 +73,93 @@ func readFaults(path string, servers int) ([]scripted, error) {
 		return nil, fmt.Errorf("reading faults: %w", err)
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxFaultBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading faults: %w", err)
-	}
-	if len(text) > maxFaultBytes {
-		return nil, fmt.Errorf("reading faults: %s has more than %d bytes", path, maxFaultBytes)
-	}
-	list, err := parseFaults(text, servers)
+	list, err := parseFaults(file, servers)
 	if err != nil {
 		return nil, fmt.Errorf("reading faults: %s: %w", path, err)
 	}
 	return list, nil
 }
 
-func parseFaults(text []byte, servers int) ([]scripted, error) {
-	var list []scripted
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&list); err != nil {
+// parseFaults reads a list in YAML, of which JSON is a part. Errors tell the
+// line.
+func parseFaults(r io.Reader, servers int) ([]scripted, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxFaultBytes+1))
+	if err != nil {
 		return nil, err
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	if len(text) > maxFaultBytes {
+		return nil, fmt.Errorf("more than %d bytes", maxFaultBytes)
+	}
+	var document yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(document.Content) == 0 || document.Content[0].Kind != yaml.SequenceNode {
+		return nil, errors.New("line 1: want a list of faults")
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the list")
 	}
-	if len(list) > maxFaults {
-		return nil, fmt.Errorf("%d faults, want at most %d", len(list), maxFaults)
+	items := document.Content[0].Content
+	if len(items) > maxFaults {
+		return nil, fmt.Errorf("%d faults, want at most %d", len(items), maxFaults)
 	}
-	for i, s := range list {
-		f := s.fault()
-		if err := f.Validate(); err != nil {
-			return nil, fmt.Errorf("fault %d: %w", i, err)
+	list := make([]scripted, 0, len(items))
+	for _, item := range items {
+		s, err := parseFault(item)
+		if err != nil {
+			return nil, err
 		}
-		for _, server := range s.Servers {
+		for _, server := range s.servers {
 			if server < 0 || server >= servers {
-				return nil, fmt.Errorf("fault %d: server %d, want 0 to %d", i, server, servers-1)
+				return nil, fmt.Errorf("line %d: server %d, want 0 to %d", s.line, server, servers-1)
 			}
 		}
+		list = append(list, s)
 	}
 	return list, nil
+}
+
+func parseFault(item *yaml.Node) (scripted, error) {
+	s := scripted{line: item.Line}
+	if item.Kind != yaml.MappingNode {
+		return s, fmt.Errorf("line %d: want a fault, such as {kind: hang, count: 3}", item.Line)
+	}
+	seen := make(map[string]bool, len(item.Content)/2)
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		key, value := item.Content[i], item.Content[i+1]
+		set := words[key.Value]
+		switch {
+		case set == nil:
+			return s, fmt.Errorf("line %d: unknown word %q", key.Line, key.Value)
+		case seen[key.Value]:
+			return s, fmt.Errorf("line %d: %s is there twice", key.Line, key.Value)
+		case value.Tag == "!!null":
+			return s, fmt.Errorf("line %d: %s has no value", value.Line, key.Value)
+		case value.Kind == yaml.AliasNode:
+			return s, fmt.Errorf("line %d: %s is an alias, want a value", value.Line, key.Value)
+		}
+		seen[key.Value] = true
+		if err := set(&s, value); err != nil {
+			return s, fmt.Errorf("line %d: %s: %w", value.Line, key.Value, plain(err))
+		}
+	}
+	if err := s.Validate(); err != nil {
+		return s, fmt.Errorf("line %d: %w", item.Line, err)
+	}
+	return s, nil
+}
+
+// plain takes the library's own mention of lines off an error.
+func plain(err error) error {
+	var wrong *yaml.TypeError
+	if !errors.As(err, &wrong) || len(wrong.Errors) == 0 {
+		return err
+	}
+	_, text, found := bytes.Cut([]byte(wrong.Errors[0]), []byte(": "))
+	if !found {
+		return err
+	}
+	return errors.New(string(text))
 }

@@ -11,20 +11,9 @@
 // It runs until SIGINT or SIGTERM, and its exit status is 0 then. It is 1 if
 // an option makes no sense or a port is taken; then nothing listens.
 //
-// # Faults
+// What can be set and broken, by a file and at run time, is told by
 //
-// --faults names a file with a JSON list of what goes wrong, such as
-//
-//	[
-//	  {"kind": "status", "status": 503, "after_requests": 100, "count": 5},
-//	  {"kind": "close_stream", "tokens": 10, "at": "10s", "for": "5s", "servers": [0]},
-//	  {"kind": "metrics", "status": 200, "body": "", "at": "1m"},
-//	  {"kind": "slow", "factor": 3, "at": "20s", "for": "10s"}
-//	]
-//
-// Kinds and members are those of vllmapi.Fault. Times are of the wall clock,
-// since the servers began to listen. Servers count from 0; without "servers"
-// all have the fault.
+//	vllmsim --help
 package main
 
 import (

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
 )
@@ -21,7 +22,7 @@ import (
 const (
 	defaultPreset = "llama3.1-8b-h100"
 	maxServers    = 1024
-	maxSpeed      = 1e6 // that of package live
+	maxSpeed      = live.SpeedMax
 )
 
 // options are the flags.
@@ -34,6 +35,9 @@ type options struct {
 	speed     float64
 	profile   string
 	faults    string
+	admin     string
+	engines   int // data-parallel, of one server
+	slots     int // for adapters
 	seed      uint64
 	keepAlive time.Duration
 	noDetails bool
@@ -50,6 +54,7 @@ func newRoot() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "vllmsim",
 		Short:         "Serves simulated vLLM servers",
+		Long:          long,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -70,11 +75,14 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9101", "address of the first server; the others have the next ports; port 0 gives each a free one")
 	f.IntVar(&o.count, "count", 3, fmt.Sprintf("servers, 1 to %d", maxServers))
 	f.StringVar(&o.model, "model", "", "name of the model; the preset's if empty")
-	f.StringSliceVar(&o.served, "adapter", nil, "further names, each with a prefix cache of its own; may be repeated")
+	f.StringSliceVar(&o.served, "adapter", nil, "LoRA adapters: further names, each with a prefix cache of its own; may be repeated")
+	f.IntVar(&o.slots, "max-loras", 1, "max_lora that metrics tell of a server with adapters")
 	f.StringVar(&o.preset, "preset", defaultPreset, "model and hardware: "+strings.Join(presetNames(), ", "))
-	f.Float64Var(&o.speed, "speed", 1, "seconds of the engine's time in one of the clock, more than 0 and at most 1e6")
+	f.Float64Var(&o.speed, "speed", 1, "seconds of the engine's time in one of the clock, more than 0 and at most 10000")
 	f.StringVar(&o.profile, "profile", string(vllmmetrics.Main), "vLLM version whose metrics are shown: "+strings.Join(profileNames(), ", "))
-	f.StringVar(&o.faults, "faults", "", "file of what goes wrong, see the documentation")
+	f.IntVar(&o.engines, "data-parallel-size", 1, fmt.Sprintf("engines behind each server's internal balancer, 1 to %d", live.RanksMax))
+	f.StringVar(&o.faults, "faults", "", "file of what goes wrong, in YAML or JSON: see below")
+	f.StringVar(&o.admin, "admin", "", "address at which faults can be changed while servers run: see below; none if empty")
 	f.Uint64Var(&o.seed, "seed", 1, "decides what replies say and how long they are")
 	f.DurationVar(&o.keepAlive, "keep-alive", vllmapi.DefaultKeepAlive, "idle connections are closed after it")
 	f.BoolVar(&o.noDetails, "no-prompt-tokens-details", false, "leave cached_tokens out of usage, as vLLM does by default")
@@ -126,6 +134,12 @@ func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
 	if o.count < 1 || o.count > maxServers {
 		return none, fmt.Errorf("checking --count: %d, want 1 to %d", o.count, maxServers)
 	}
+	if o.engines < 1 || o.engines > live.RanksMax {
+		return none, fmt.Errorf("checking --data-parallel-size: %d, want 1 to %d", o.engines, live.RanksMax)
+	}
+	if o.slots < 1 {
+		return none, fmt.Errorf("checking --max-loras: %d, want 1 or more", o.slots)
+	}
 	if !(o.speed > 0 && o.speed <= maxSpeed) {
 		return none, fmt.Errorf("checking --speed: %v, want more than 0 and at most %v", o.speed, maxSpeed)
 	}
@@ -151,7 +165,22 @@ func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
 	if err := o.size(f, &c); err != nil {
 		return none, err
 	}
+	if c.MaxNumBatchedTokens < c.BlockSize {
+		return none, fmt.Errorf("checking --max-num-batched-tokens: %d, want at least a block of %d", c.MaxNumBatchedTokens, c.BlockSize)
+	}
+	// vLLM refuses it too: not even a decode of all would fit a step.
+	if c.MaxNumBatchedTokens < c.MaxNumSeqs {
+		return none, fmt.Errorf("checking --max-num-batched-tokens: %d, want at least the %d of --max-num-seqs", c.MaxNumBatchedTokens, c.MaxNumSeqs)
+	}
 	return c, c.Validate()
+}
+
+// maxLoRAs is that of the metrics: 0 without adapters.
+func (o *options) maxLoRAs() int {
+	if len(o.served) == 0 {
+		return 0
+	}
+	return o.slots
 }
 
 // size sets the pool and what depends on it: a context that wasn't asked for

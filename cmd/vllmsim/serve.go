@@ -22,10 +22,9 @@ const grace = 500 * time.Millisecond
 
 // server is one simulated vLLM server.
 type server struct {
-	driver   *live.Driver
-	api      *vllmapi.Server
-	http     *http.Server
-	listener net.Listener
+	engines *live.Group
+	api     *vllmapi.Server
+	face
 }
 
 // serve runs the servers until ctx ends.
@@ -45,56 +44,82 @@ func serve(ctx context.Context, o *options, engine simengine.Config, stdout io.W
 			_ = s.listener.Close()
 		}
 	}()
+	var broken script
 	for i, address := range addresses {
 		s, err := newServer(o, engine, i)
 		if err != nil {
 			return err
 		}
 		// All ports are bound before anything is served or printed.
-		if s.listener, err = net.Listen("tcp", address); err != nil {
-			return fmt.Errorf("listening: %w", err)
+		if s.listener, err = s.api.Faults().Listen("tcp", address); err != nil {
+			return err
 		}
 		servers = append(servers, s)
+		broken.servers = append(broken.servers, s.api.Faults())
 	}
-	for i, s := range servers {
-		for _, f := range faults {
-			if !f.concerns(i) {
-				continue
-			}
-			if _, err := s.api.Faults().Add(f.fault()); err != nil {
-				return err
-			}
+	var admin *face
+	if o.admin != "" {
+		admin = &face{http: broken.admin()}
+		if admin.listener, err = net.Listen("tcp", o.admin); err != nil {
+			return fmt.Errorf("listening for --admin: %w", err)
 		}
+		defer admin.listener.Close()
 	}
-	return run(ctx, servers, func() {
+	if _, err := broken.add(faults); err != nil {
+		return fmt.Errorf("reading faults: %s: %w", o.faults, err)
+	}
+	return run(ctx, servers, admin, func() {
 		for _, s := range servers {
 			fmt.Fprintf(stdout, "vllmsim: listening on %s model=%s preset=%s\n", reachable(s.listener.Addr()), o.model, o.preset)
+		}
+		if admin != nil {
+			fmt.Fprintf(stdout, "vllmsim: faults at %s/faults\n", reachable(admin.listener.Addr()))
 		}
 	})
 }
 
-func newServer(o *options, config simengine.Config, i int) (*server, error) {
-	engine, err := simengine.New(config)
-	if err != nil {
-		return nil, err
+// face is an HTTP server and where it listens.
+type face struct {
+	http     *http.Server
+	listener net.Listener
+}
+
+func (f *face) serve(failed chan<- error) {
+	if err := f.http.Serve(f.listener); !errors.Is(err, http.ErrServerClosed) {
+		failed <- fmt.Errorf("serving: %w", err)
 	}
+}
+
+func newServer(o *options, config simengine.Config, i int) (*server, error) {
 	s := &server{}
 	exporter, err := vllmmetrics.New(vllmmetrics.Options{
 		Model:       o.model,
+		Engines:     o.engines,
 		Cache:       vllmmetrics.CacheInfoOf(config),
 		Profile:     vllmmetrics.Profile(o.profile),
-		Stats:       func(int) simengine.Stats { return s.driver.Stats() },
+		Stats:       func(rank int) simengine.Stats { return s.engines.Rank(rank).Stats() },
 		Start:       time.Now(),
 		MaxModelLen: config.MaxModelLen,
+		MaxLoRAs:    o.maxLoRAs(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.driver = live.New(engine, live.Options{Speed: o.speed, Observe: exporter.Observer(0)})
+	drivers := make([]*live.Driver, o.engines)
+	for rank := range drivers {
+		engine, err := simengine.New(config)
+		if err != nil {
+			return nil, err
+		}
+		drivers[rank] = live.New(engine, live.Options{Speed: o.speed, Observe: exporter.Observer(rank)})
+	}
+	if s.engines, err = live.NewGroup(drivers...); err != nil {
+		return nil, err
+	}
 	s.api, err = vllmapi.New(vllmapi.Config{
 		Model:                 o.model,
 		ServedModels:          o.served,
-		Driver:                s.driver,
+		Driver:                s.engines,
 		Exporter:              exporter,
 		Seed:                  o.seed,
 		Instance:              strconv.Itoa(i),
@@ -108,28 +133,30 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 }
 
 // run serves until ctx ends or a server fails, and waits for all that it
-// started: for each server its driver, its faults and its accept loop. It
-// calls started when all are.
-func run(ctx context.Context, servers []*server, started func()) error {
+// started: for each server its engines, its faults and its accept loop, and the
+// admin interface, if there is one. It calls started when all are.
+func run(ctx context.Context, servers []*server, admin *face, started func()) error {
 	// Engines outlive ctx, so that answers have their grace.
 	engines, stopEngines := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngines()
-	failed := make(chan error, len(servers))
+	failed := make(chan error, len(servers)+1)
 	var group sync.WaitGroup
 	for _, s := range servers {
-		group.Go(func() { _ = s.driver.Run(engines) }) // returns engines' cause
+		group.Go(func() { _ = s.engines.Run(engines) }) // returns engines' cause
 		group.Go(func() { s.api.Faults().Run(engines) })
-		group.Go(func() {
-			if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-				failed <- fmt.Errorf("serving: %w", err)
-			}
-		})
+		group.Go(func() { s.serve(failed) })
+	}
+	if admin != nil {
+		group.Go(func() { admin.serve(failed) })
 	}
 	started()
 	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
+	}
+	if admin != nil {
+		_ = admin.http.Close()
 	}
 	shutdown(servers)
 	stopEngines()

@@ -72,8 +72,8 @@ func post(t *testing.T, url, body string) (int, string) {
 }
 
 func TestServersListenAnswerAndStop(t *testing.T) {
-	faults := filepath.Join(t.TempDir(), "faults.json")
-	if err := os.WriteFile(faults, []byte(`[{"kind":"status","status":503,"after_requests":1,"count":1,"servers":[1]}]`), 0o600); err != nil {
+	faults := filepath.Join(t.TempDir(), "faults.yaml")
+	if err := os.WriteFile(faults, []byte("# what goes wrong\n- {kind: status, status: 503, after_requests: 1, count: 1, servers: [1]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := start(t, "--listen", "127.0.0.1:0", "--count", "3", "--speed", "1000", "--model", "org/name", "--faults", faults)
@@ -188,7 +188,8 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		{"--preset", "x"}, {"--profile", "x"}, {"--count", "0"}, {"--count", "1025"}, {"--speed", "0"}, {"--speed", "NaN"}, {"--speed", "1e7"},
 		{"--keep-alive", "0"}, {"--block-size", "0"}, {"--block-size", "5000"}, {"--kv-tokens", "-5"}, {"--kv-tokens", "9000000000000"},
 		{"--kv-tokens", "1000", "--max-model-len", "2000"}, {"--max-num-seqs", "-1"}, {"--step-base", "-1s"}, {"--prefill-us-per-token", "-1"},
-		{"--prefill-us-per-token", "NaN"}, {"--max-model-len", "1"},
+		{"--prefill-us-per-token", "NaN"}, {"--max-model-len", "1"}, {"--max-num-batched-tokens", "15", "--max-num-seqs", "1"},
+		{"--max-num-batched-tokens", "512"}, {"--data-parallel-size", "0"}, {"--data-parallel-size", "65"}, {"--max-loras", "0"},
 	} {
 		if _, c, err := parsed(t, args...); err == nil {
 			t.Errorf("%v gives %+v", args, c)
@@ -214,50 +215,4 @@ func TestAddressesThatAreOpenToAllArePrintedAsLoopback(t *testing.T) {
 			t.Errorf("reachable(%s) = %s, want %s", c.ip, got, c.want)
 		}
 	}
-}
-
-func TestFilesOfFaults(t *testing.T) {
-	list, err := parseFaults([]byte(`[
-		{"kind":"close_stream","tokens":10,"at":"10s","for":"1.5s","servers":[0,2]},
-		{"kind":"metrics","body":"","status":204},
-		{"kind":"slow","factor":3}
-	]`), 3)
-	if err != nil || len(list) != 3 {
-		t.Fatalf("%v, %v", list, err)
-	}
-	if f := list[0].fault(); f.Tokens != 10 || f.At != 10*time.Second || f.For != 1500*time.Millisecond || list[0].concerns(1) || !list[0].concerns(2) || !list[1].concerns(1) {
-		t.Errorf("the first is %+v", list[0])
-	}
-	if f := list[1].fault(); f.Body == nil || *f.Body != "" || f.Status != 204 {
-		t.Errorf("the second is %+v", list[1])
-	}
-	for _, text := range []string{
-		``, `{}`, `[{}]`, `[{"kind":"x"}]`, `[{"kind":"hang","at":10}]`, `[{"kind":"hang","at":"soon"}]`, `[{"kind":"hang","unknown":1}]`,
-		`[{"kind":"hang","servers":[3]}]`, `[{"kind":"hang","servers":[-1]}]`, `[{"kind":"slow"}]`, `[] []`,
-		`[` + strings.Repeat(`{"kind":"hang"},`, maxFaults) + `{"kind":"hang"}]`,
-	} {
-		if list, err := parseFaults([]byte(text), 3); err == nil {
-			t.Errorf("parseFaults(%.60s) = %+v", text, list)
-		}
-	}
-	if _, err := readFaults(filepath.Join(t.TempDir(), "none"), 1); err == nil {
-		t.Error("a file that isn't there has faults")
-	}
-}
-
-func FuzzParseFaults(f *testing.F) {
-	f.Add([]byte(`[{"kind":"close_stream","tokens":10,"at":"10s","for":"1.5s","servers":[0]}]`))
-	f.Add([]byte(`[{"kind":"metrics","body":"x","header":{"A":"b"},"cut":true}]`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		list, err := parseFaults(text, 2)
-		if err != nil {
-			return
-		}
-		for _, s := range list {
-			fault := s.fault()
-			if err := fault.Validate(); err != nil {
-				t.Errorf("%+v: %v", s, err)
-			}
-		}
-	})
 }
