@@ -47,6 +47,8 @@ type Engine struct {
 	kvEvents  []KVEvent // of the step that ended
 	kvPending []KVEvent // of the step in progress
 
+	forecast forecast // scratch
+
 	outputs []Output
 	stats   Stats // counters run on; gauges and readers see shown
 	shown   Stats

@@ -28,6 +28,10 @@ type sequence struct {
 	leaveAt  time.Duration // when it was cancelled
 	admitted bool          // was in a batch once: later hits aren't counted
 	gone     bool          // ended, but a cancel of it is still to be seen
+
+	// What forecasts think that it will find cached, once one has asked.
+	expected, expectedFree int
+	expectedKnown          bool
 }
 
 const never = time.Duration(-1)

@@ -1,7 +1,11 @@
-// Command llmreplay replays recorded conversations.
+// Command llmreplay replays requests.
 //
-//	llmreplay live --trace FILE --url http://127.0.0.1:8080
+//	llmreplay live    --trace FILE --url http://127.0.0.1:8080
+//	llmreplay virtual --trace FILE|GENERATOR --rate 0.9 --policies NAME,NAME
 //	llmreplay traces
+//
+// "virtual" replays requests on simulated engines in virtual time, under
+// llm_prefix, its rivals and oracles, and compares what clients saw.
 //
 // "live" sends a file of conversations to an OpenAI-compatible server and
 // reports what its clients saw. Its exit status is 0 when at least one request
@@ -35,10 +39,10 @@ func main() {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "llmreplay",
-		Short:         "Replays recorded conversations",
+		Short:         "Replays recorded and generated requests",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newLive(), newTraces())
+	root.AddCommand(newLive(), newVirtual(), newTraces())
 	return root
 }

@@ -39,6 +39,10 @@ type Result struct {
 	// LoadImbalance is the largest number of requests of any upstream over the
 	// mean: 1 is even.
 	LoadImbalance *float64 `json:"load_imbalance,omitempty"`
+	// TTFTMeanVsOracle and TTFTP99VsOracle are ratios to the greedy oracle's,
+	// in virtual replays that have it.
+	TTFTMeanVsOracle *float64 `json:"ttft_mean_vs_oracle,omitempty"`
+	TTFTP99VsOracle  *float64 `json:"ttft_p99_vs_oracle,omitempty"`
 	// RequestsPerUpstream are in the order of the upstreams.
 	RequestsPerUpstream []int64 `json:"requests_per_upstream,omitempty"`
 	// Errors has an entry for each class of failure, most frequent first.
@@ -91,7 +95,7 @@ func Summarize(policy string, records []Record, duration time.Duration) Result {
 			cached += rec.CachedTokens
 		}
 	}
-	r.TTFT, r.TPOT, r.E2E = distribution(ttft), distribution(tpot), distribution(e2e)
+	r.TTFT, r.TPOT, r.E2E = Describe(ttft), Describe(tpot), Describe(e2e)
 	if told > 0 {
 		ratio := math.Round(1e4*float64(cached)/float64(told)) / 1e4
 		r.CachedTokenRatio = &ratio
@@ -127,7 +131,8 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // rounded keeps three decimals: the clock's noise is above that.
 func rounded(f float64) float64 { return math.Round(f*1000) / 1000 }
 
-func distribution(values []float64) *Distribution {
+// Describe sorts values and sums them up; nil for none.
+func Describe(values []float64) *Distribution {
 	if len(values) == 0 {
 		return nil
 	}

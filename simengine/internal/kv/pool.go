@@ -101,6 +101,17 @@ func (p *Pool) Hold(hashes []uint64, held []int32) []int32 {
 	return held
 }
 
+// Sole counts the held blocks that nobody else holds.
+func (p *Pool) Sole(held []int32) int {
+	n := 0
+	for _, id := range held {
+		if p.blocks[id].refs == 1 {
+			n++
+		}
+	}
+	return n
+}
+
 // Take gives out n free blocks, with one reference and no hash, and appends them
 // to held. It takes none and returns false if fewer are free.
 func (p *Pool) Take(n int, held []int32) ([]int32, bool) {

@@ -1,0 +1,382 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/rivals"
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/workload"
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
+)
+
+// healthEvery is how often proxies look whether an engine answers, as Caddy's
+// active health checks do.
+const healthEvery = time.Second
+
+// sim is a run.
+type sim struct {
+	cfg      Config
+	load     *workload.Workload
+	scenario scenario
+	stretch  float64 // of the times at which sessions start
+
+	replicas []*replica
+	proxies  []proxy
+	clocks   *clocks
+	agenda   agenda
+	now      time.Duration
+	rng      *rand.Rand
+
+	jobs     []job
+	attempts []int32 // job by attempt
+	inFlight int
+	left     int // jobs that are yet to end
+	targets  []rivals.Target
+	request  rivals.Request
+	over     bool
+}
+
+type proxy struct {
+	policy rivals.Policy
+	pages  []*rivals.Page // taken and not read yet, by engine
+}
+
+// job is one request of the workload and what became of it.
+type job struct {
+	session, turn int32
+	proxy, up     int32
+	attempt       uint64
+	tries         uint64 // bits of engines that failed it; those from 63 on share one
+	sent          time.Duration
+	first, end    time.Duration // 0 while it has none
+	cached        int32
+	started       bool
+	failed        bool
+	done          bool
+}
+
+func (j *job) tried(engine int) { j.tries |= 1 << min(engine, 63) }
+
+// Run replays a workload under one policy.
+func Run(w *workload.Workload, c Config, maker Maker) (*Outcome, error) {
+	c = c.withDefaults()
+	if w.KVTokens > 0 {
+		c.Engine.Blocks = c.Engine.BlocksFor(w.KVTokens)
+	}
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("replaying: %w", err)
+	}
+	s := &sim{cfg: c, load: w, stretch: 1, rng: rand.New(rand.NewPCG(c.Seed, 0x51))}
+	if c.Rate > 0 {
+		s.stretch = w.Rate() / c.Rate
+	}
+	var ok bool
+	if s.scenario, ok = c.Scenario.find(); !ok {
+		return nil, c.Scenario.Validate()
+	}
+	if err := s.setUp(maker); err != nil {
+		return nil, fmt.Errorf("replaying: %w", err)
+	}
+	if err := s.run(); err != nil {
+		return nil, fmt.Errorf("replaying: %w", err)
+	}
+	return s.outcome(), nil
+}
+
+func (s *sim) setUp(maker Maker) error {
+	c := &s.cfg
+	n := c.Replicas + s.scenario.spare
+	s.clocks = newClocks(n)
+	for i := range n {
+		r := &replica{cfg: c.Engine, joined: i < c.Replicas, healthy: i < c.Replicas}
+		s.replicas = append(s.replicas, r)
+	}
+	if s.scenario.begin != nil {
+		s.scenario.begin(s.replicas)
+	}
+	for _, r := range s.replicas[:c.Replicas] {
+		if err := r.start(0); err != nil {
+			return err
+		}
+	}
+	for p := range c.Proxies {
+		policy, err := maker(rivals.Env{Upstreams: n, Seed: c.Seed*1_000_003 + uint64(p), BlockTokens: c.Engine.BlockSize, Truth: truth{s}})
+		if err != nil {
+			return err
+		}
+		s.proxies = append(s.proxies, proxy{policy: policy, pages: make([]*rivals.Page, n)})
+		for u := range n {
+			s.agenda.plan(time.Duration(s.rng.Int64N(int64(c.ScrapeInterval))), scrape, p, u)
+		}
+	}
+	span := float64(s.load.Span) * s.stretch
+	for i, st := range s.scenario.steps {
+		s.agenda.plan(time.Duration(st.at*span), change, i, 0)
+	}
+	s.agenda.plan(healthEvery, health, 0, 0)
+	s.plan()
+	return nil
+}
+
+// plan notes when sessions and, in an open loop, turns come.
+func (s *sim) plan() {
+	for i := range s.load.Sessions {
+		session := &s.load.Sessions[i]
+		at := time.Duration(float64(session.Start) * s.stretch)
+		for t := range session.Turns {
+			if !s.fits(&session.Turns[t]) {
+				break // and so would no later one
+			}
+			if t > 0 && s.load.Closed {
+				s.left++
+				continue
+			}
+			at += time.Duration(float64(session.Turns[t].Gap) * s.stretch)
+			s.left++
+			s.come(at, i, t)
+		}
+	}
+}
+
+// fits tells whether engines accept a prompt.
+func (s *sim) fits(t *workload.Turn) bool { return t.Prompt < s.cfg.Engine.MaxModelLen }
+
+// come plans the arrival of a request.
+func (s *sim) come(at time.Duration, session, turn int) {
+	j := job{session: int32(session), turn: int32(turn), sent: at, up: -1, cached: -1}
+	switch {
+	case s.cfg.Proxies == 1:
+	case s.cfg.Split:
+		j.proxy = int32(s.rng.IntN(s.cfg.Proxies))
+	default:
+		j.proxy = int32(session % s.cfg.Proxies)
+	}
+	s.jobs = append(s.jobs, j)
+	s.agenda.plan(at, arrive, len(s.jobs)-1, 0)
+}
+
+// run goes from event to event until all requests have ended.
+func (s *sim) run() error {
+	for s.left > 0 && !s.over {
+		engine, due := s.clocks.first()
+		if len(s.agenda.heap) == 0 || due <= s.agenda.heap[0].at {
+			if due == idle {
+				return fmt.Errorf("nothing happens any more, and %d requests are left", s.left)
+			}
+			s.now = due
+			if err := s.step(engine); err != nil {
+				return err
+			}
+			continue
+		}
+		e := s.agenda.pop()
+		s.now = e.at
+		if err := s.happen(&e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sim) happen(e *event) error {
+	switch e.kind {
+	case arrive:
+		return s.send(int(e.a))
+	case scrape:
+		s.proxies[e.a].pages[e.b] = nil
+		if r := s.replicas[e.b]; r.joined {
+			s.proxies[e.a].pages[e.b] = r.page()
+			s.agenda.plan(s.now+s.cfg.ScrapeDelay, deliver, int(e.a), int(e.b))
+		}
+		// A twentieth of jitter, so that no two proxies stay in step.
+		next := float64(s.cfg.ScrapeInterval) * (0.95 + 0.1*s.rng.Float64())
+		s.agenda.plan(s.now+time.Duration(next), scrape, int(e.a), int(e.b))
+	case deliver:
+		p := &s.proxies[e.a]
+		p.policy.Scraped(s.now, int(e.b), p.pages[e.b])
+	case health:
+		for _, r := range s.replicas {
+			r.healthy = r.joined && r.process && r.reached
+		}
+		s.agenda.plan(s.now+healthEvery, health, 0, 0)
+	case change:
+		if err := s.change(s.now, int(e.a)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send routes a job, again and again until an engine takes it.
+func (s *sim) send(n int) error {
+	j := &s.jobs[n]
+	if !j.started {
+		j.started = true
+		s.inFlight++
+		s.over = s.cfg.InFlightMax > 0 && s.inFlight > s.cfg.InFlightMax
+	}
+	turn := s.turn(j)
+	p := &s.proxies[j.proxy]
+	for {
+		s.targets = s.targets[:0]
+		for i, r := range s.replicas {
+			if r.healthy {
+				s.targets = append(s.targets, rivals.Target{Upstream: i, Tried: j.tries>>min(i, 63)&1 == 1})
+			}
+		}
+		if s.allTried() {
+			s.agenda.plan(s.now+tryAgain, arrive, n, 0)
+			return nil
+		}
+		s.attempts = append(s.attempts, int32(n))
+		id := uint64(len(s.attempts) - 1)
+		s.describe(id, turn)
+		j.attempt = id
+		at := p.policy.Pick(s.now, &s.request, s.targets)
+		if at < 0 || at >= len(s.targets) {
+			return fmt.Errorf("a policy chose place %d of %d", at, len(s.targets))
+		}
+		j.up = int32(s.targets[at].Upstream)
+		r := s.replicas[j.up]
+		if r.process && r.reached {
+			return s.submit(r, id, turn)
+		}
+		p.policy.End(s.now, id, rivals.Failed, nil)
+		j.tried(int(j.up))
+	}
+}
+
+// tryAgain is Caddy's lb_try_interval.
+const tryAgain = 250 * time.Millisecond
+
+// allTried tells whether there is nobody left to send to.
+func (s *sim) allTried() bool {
+	for _, t := range s.targets {
+		if !t.Tried {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *sim) turn(j *job) *workload.Turn { return &s.load.Sessions[j.session].Turns[j.turn] }
+
+// describe fills in what the proxy sees.
+func (s *sim) describe(id uint64, t *workload.Turn) {
+	s.request = rivals.Request{
+		ID: id, Bytes: t.Bytes, Tokens: t.Bytes / 4, PromptTokens: t.Prompt, Output: t.Output,
+		Chain: func(block int) []uint64 {
+			chain := t.Content.Bytes(block)
+			return chain[:min(t.Bytes/block, len(chain))]
+		},
+		TokenChain: func(block int) []uint64 {
+			chain := t.Content.Tokens(block)
+			return chain[:min(t.Prompt/block, len(chain))]
+		},
+		UserKey: t.Content.UserKey,
+	}
+}
+
+func (s *sim) submit(r *replica, id uint64, t *workload.Turn) error {
+	if err := r.engine.Submit(s.now, s.engineRequest(id, t)); err != nil {
+		return err
+	}
+	r.inside[id] = true
+	s.due(int(s.jobs[s.attempts[id]].up))
+	return nil
+}
+
+func (s *sim) engineRequest(id uint64, t *workload.Turn) simengine.Request {
+	size := s.cfg.Engine.BlockSize
+	chain := t.Content.Tokens(size)
+	prompt := min(t.Prompt/size, len(chain))
+	return simengine.Request{
+		ID: id, PromptTokens: t.Prompt, OutputTokens: t.Output,
+		Blocks: chain[:prompt], OutputBlocks: chain[prompt:min((t.Prompt+t.Output)/size, len(chain))],
+	}
+}
+
+// due tells the clocks when an engine's next step is.
+func (s *sim) due(engine int) {
+	r := s.replicas[engine]
+	at := idle
+	if r.process {
+		if next, busy := r.engine.Next(); busy {
+			at = max(next, s.now)
+		}
+	}
+	s.clocks.set(engine, at)
+}
+
+func (s *sim) step(engine int) error {
+	r := s.replicas[engine]
+	outputs := r.engine.Step(s.now)
+	for i := range outputs {
+		o := &outputs[i]
+		if !o.First && !o.Finished {
+			continue
+		}
+		j := &s.jobs[s.attempts[o.ID]]
+		if j.attempt != o.ID || o.Reason == simengine.ReasonAbort {
+			continue
+		}
+		p := s.proxies[j.proxy].policy
+		if o.First {
+			j.first, j.cached = s.now, int32(o.CachedTokens)
+			p.FirstToken(s.now, o.ID)
+		}
+		if o.Finished {
+			delete(r.inside, o.ID)
+			p.End(s.now, o.ID, rivals.Completed, &rivals.Usage{
+				PromptTokens: o.PromptTokens, OutputTokens: o.GeneratedTokens, CachedTokens: o.CachedTokens,
+			})
+			s.ended(j)
+		}
+	}
+	s.due(engine)
+	return nil
+}
+
+// ended lets a session go on.
+func (s *sim) ended(j *job) {
+	j.end, j.done = s.now, true
+	s.inFlight--
+	s.left--
+	if !s.load.Closed {
+		return
+	}
+	session, next := int(j.session), int(j.turn)+1
+	turns := s.load.Sessions[session].Turns
+	if next < len(turns) && s.fits(&turns[next]) {
+		s.come(s.now+turns[next].Gap, session, next)
+	}
+}
+
+// kill ends an engine's process: what it works on is lost, and what has no
+// first token yet is sent elsewhere.
+func (s *sim) kill(now time.Duration, engine int) error {
+	r := s.replicas[engine]
+	r.process = false
+	s.clocks.set(engine, idle)
+	var lost []int32
+	for id := range s.attempts {
+		if r.inside[uint64(id)] {
+			lost = append(lost, s.attempts[id])
+		}
+	}
+	for _, n := range lost {
+		j := &s.jobs[n]
+		s.proxies[j.proxy].policy.End(now, j.attempt, rivals.Failed, nil)
+		if j.first > 0 {
+			j.failed = true
+			s.ended(j)
+			continue
+		}
+		j.tried(engine)
+		if err := s.send(int(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package simengine
+
+import (
+	"slices"
+	"sort"
+	"time"
+)
+
+// Forecast is what would become of a request that nothing comes after.
+type Forecast struct {
+	First  time.Duration // when its first token would come
+	Cached int           // tokens of its prompt that the prefix cache would supply
+}
+
+// Cached returns how many of the leading blocks the prefix cache has now.
+func (e *Engine) Cached(blocks []uint64) int {
+	hits, _ := e.pool.Match(blocks)
+	return hits
+}
+
+// Forecast tells what would become of r if it were submitted at now and nothing
+// came after it. It changes nothing that can be seen.
+//
+// Steps, budgets, chunks, the queue and the room for KV blocks are as Step has
+// them. Three things are simplified: nothing that is cached is evicted until r
+// is admitted, nothing is preempted, and blocks that requests share are given
+// back with the first of them or not at all. Priorities are not looked at.
+func (e *Engine) Forecast(now time.Duration, r *Request) Forecast {
+	now = max(now, e.clock)
+	f := &e.forecast
+	f.e, f.free = e, e.pool.Free()
+	f.running, f.waiting = f.running[:0], f.waiting[:0]
+	for _, s := range e.running {
+		f.running = append(f.running, ghost{
+			known: s.known, computed: s.computed, chunk: s.chunk, left: s.limit - s.generated, held: len(s.blocks), of: s,
+		})
+	}
+	for _, s := range e.waiting.all() {
+		f.wait(s)
+	}
+	for _, s := range e.arriving {
+		f.wait(s)
+	}
+	hits, free := e.hitsBehind(r, e.order)
+	f.waiting = append(f.waiting, ghost{
+		known: r.PromptTokens, left: max(r.OutputTokens, 1), hits: hits, unheld: free,
+		queued: now + e.cfg.Cost.RequestOverhead, asked: true,
+	})
+	forecast := Forecast{Cached: hits * e.cfg.BlockSize}
+	forecast.First = f.run(now)
+	return forecast
+}
+
+// forecast is a thinner copy of an engine that runs ahead of it.
+type forecast struct {
+	e       *Engine
+	free    int
+	running []ghost
+	waiting []ghost // those that the scheduler doesn't see yet included
+}
+
+// ghost is a sequence in a forecast.
+type ghost struct {
+	known, computed, chunk, left int
+	held                         int // blocks
+	hits                         int // blocks that it will find cached
+	unheld                       int // of these, those that no request holds
+	queued                       time.Duration
+	of                           *sequence // nil for the one that is asked about
+	asked                        bool
+}
+
+// forecastSteps bounds a forecast; what takes longer has no first token soon
+// enough to matter.
+const forecastSteps = 100_000
+
+func (f *forecast) wait(s *sequence) {
+	if !s.expectedKnown {
+		s.expected, s.expectedFree = f.e.hitsBehind(&s.Request, s.order)
+		s.expectedKnown = true
+	}
+	f.waiting = append(f.waiting, ghost{
+		known: s.known, left: s.limit - s.generated, hits: s.expected, unheld: s.expectedFree, queued: s.times.Queued, of: s,
+	})
+}
+
+// hitsBehind counts the blocks of r that are cached, or will be by those that
+// came before the order-th: these have their turn first. unheld are those of
+// them that no request holds.
+func (e *Engine) hitsBehind(r *Request, order uint64) (hits, unheld int) {
+	if e.cfg.DisablePrefixCaching {
+		return 0, 0
+	}
+	most := min((r.PromptTokens-1)/e.cfg.BlockSize, len(r.Blocks))
+	hits, unheld = e.pool.Match(r.Blocks[:most])
+	behind := func(s *sequence) {
+		if s.order < order {
+			hits = common(r.Blocks[:most], s.Blocks, hits)
+		}
+	}
+	for _, s := range e.running {
+		if s.generated == 0 {
+			behind(s)
+		}
+	}
+	for _, s := range e.waiting.all() {
+		behind(s)
+	}
+	for _, s := range e.arriving {
+		behind(s)
+	}
+	return hits, unheld
+}
+
+// common is the length of what two chains share, at least the given. Chained
+// hashes that are equal have equal ones before them.
+func common(a, b []uint64, least int) int {
+	n := min(len(a), len(b))
+	if least >= n || a[least] != b[least] {
+		return least
+	}
+	return least + 1 + sort.Search(n-least-1, func(i int) bool { return a[least+1+i] != b[least+1+i] })
+}
+
+// run goes from step to step until the request that is asked about has its
+// first token.
+func (f *forecast) run(now time.Duration) time.Duration {
+	t := now
+	if f.e.busy {
+		t = max(f.e.end, now)
+		f.finish()
+	}
+	for range forecastSteps {
+		work, blocked := f.schedule(t)
+		if work == (load{}) {
+			t = max(f.waiting[0].queued, t+1)
+			continue
+		}
+		if blocked && work.prefillTokens == 0 {
+			t += f.decodeOn(work)
+			continue
+		}
+		t += f.e.cfg.Cost.step(work)
+		if f.finish() {
+			break
+		}
+	}
+	return t
+}
+
+// schedule gives each ghost its chunk. blocked says that who is next doesn't
+// fit.
+func (f *forecast) schedule(t time.Duration) (l load, blocked bool) {
+	cfg := &f.e.cfg
+	budget := cfg.MaxNumBatchedTokens
+	for i := range f.running {
+		g := &f.running[i]
+		g.chunk = min(g.known-g.computed, budget)
+		f.take(g, &l)
+		budget -= g.chunk
+	}
+	n := 0
+	for n < len(f.waiting) && budget > 0 && f.waiting[n].queued <= t {
+		g := f.waiting[n]
+		need := blocksFor(g.known, cfg.BlockSize) - g.hits + g.unheld
+		if len(f.running) >= cfg.MaxNumSeqs || need > f.free && len(f.running) > 0 {
+			blocked = true
+			break
+		}
+		f.free -= g.unheld
+		g.held = g.hits
+		g.computed = g.hits * cfg.BlockSize
+		g.chunk = min(g.known-g.computed, budget)
+		f.take(&g, &l)
+		budget -= g.chunk
+		f.running = append(f.running, g)
+		n++
+	}
+	f.waiting = slices.Delete(f.waiting, 0, n)
+	return l, blocked
+}
+
+// take gives a ghost the blocks for its chunk and adds it to the step's work.
+func (f *forecast) take(g *ghost, l *load) {
+	if need := blocksFor(g.computed+g.chunk, f.e.cfg.BlockSize) - g.held; need > 0 {
+		f.free -= need
+		g.held += need
+	}
+	switch {
+	case g.chunk == 0:
+	case g.chunk == 1 && (g.of == nil || g.known > g.of.PromptTokens):
+		l.decodeSeqs++
+		l.contextTokens += g.known
+	default:
+		l.prefillTokens += g.chunk
+		l.attention += float64(g.chunk) * (float64(g.computed) + float64(g.chunk)/2)
+	}
+}
+
+// finish ends a step and tells whether the request asked about has a token.
+func (f *forecast) finish() bool {
+	done := false
+	kept := f.running[:0]
+	for _, g := range f.running {
+		g.computed += g.chunk
+		if g.chunk > 0 && g.computed >= g.known {
+			done = done || g.asked
+			g.known++
+			g.left--
+		}
+		g.chunk = 0
+		if g.left > 0 {
+			kept = append(kept, g)
+			continue
+		}
+		f.free += f.given(&g)
+	}
+	f.running = kept
+	return done
+}
+
+// given is how many blocks become free with a ghost.
+func (f *forecast) given(g *ghost) int {
+	if g.of == nil || len(g.of.blocks) == 0 {
+		return g.held - g.hits + g.unheld
+	}
+	return f.e.pool.Sole(g.of.blocks) + g.held - len(g.of.blocks)
+}
+
+// decodeOn lets those that run decode until the first of them ends, and tells
+// how long that takes.
+func (f *forecast) decodeOn(l load) time.Duration {
+	steps := forecastSteps
+	for i := range f.running {
+		steps = min(steps, f.running[i].left)
+	}
+	c := &f.e.cfg.Cost
+	took := time.Duration(steps) * c.step(l)
+	took += time.Duration(c.ContextToken * float64(l.decodeSeqs) * float64(steps) * float64(steps-1) / 2 * float64(time.Second))
+	for i := range f.running {
+		g := &f.running[i]
+		g.known += steps - 1
+		g.computed += steps - 1
+		g.left -= steps - 1
+		need := blocksFor(g.known, f.e.cfg.BlockSize) - g.held
+		f.free -= max(need, 0)
+		g.held += max(need, 0)
+	}
+	f.finish()
+	return took
+}
