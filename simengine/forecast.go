@@ -24,7 +24,8 @@ func (e *Engine) Cached(blocks []uint64) int {
 // Steps, budgets, chunks, the queue and the room for KV blocks are as Step has
 // them. Three things are simplified: nothing that is cached is evicted until r
 // is admitted, nothing is preempted, and blocks that requests share are given
-// back with the first of them or not at all. Priorities are not looked at.
+// back with the first of them or not at all. Priorities, asynchronous scheduling
+// and sleep are not looked at.
 func (e *Engine) Forecast(now time.Duration, r *Request) Forecast {
 	now = max(now, e.clock)
 	f := &e.forecast
@@ -132,15 +133,15 @@ func (f *forecast) run(now time.Duration) time.Duration {
 	}
 	for range forecastSteps {
 		work, blocked := f.schedule(t)
-		if work == (load{}) {
+		if work == (Work{}) {
 			t = max(f.waiting[0].queued, t+1)
 			continue
 		}
-		if blocked && work.prefillTokens == 0 {
+		if blocked && work.PrefillTokens == 0 {
 			t += f.decodeOn(work)
 			continue
 		}
-		t += f.e.cfg.Cost.step(work)
+		t += f.e.cfg.Cost.Step(work)
 		if f.finish() {
 			break
 		}
@@ -150,7 +151,7 @@ func (f *forecast) run(now time.Duration) time.Duration {
 
 // schedule gives each ghost its chunk. blocked says that who is next doesn't
 // fit.
-func (f *forecast) schedule(t time.Duration) (l load, blocked bool) {
+func (f *forecast) schedule(t time.Duration) (l Work, blocked bool) {
 	cfg := &f.e.cfg
 	budget := cfg.MaxNumBatchedTokens
 	for i := range f.running {
@@ -181,7 +182,7 @@ func (f *forecast) schedule(t time.Duration) (l load, blocked bool) {
 }
 
 // take gives a ghost the blocks for its chunk and adds it to the step's work.
-func (f *forecast) take(g *ghost, l *load) {
+func (f *forecast) take(g *ghost, l *Work) {
 	if need := blocksFor(g.computed+g.chunk, f.e.cfg.BlockSize) - g.held; need > 0 {
 		f.free -= need
 		g.held += need
@@ -189,11 +190,11 @@ func (f *forecast) take(g *ghost, l *load) {
 	switch {
 	case g.chunk == 0:
 	case g.chunk == 1 && (g.of == nil || g.known > g.of.PromptTokens):
-		l.decodeSeqs++
-		l.contextTokens += g.known
+		l.DecodeSeqs++
+		l.ContextTokens += g.known
 	default:
-		l.prefillTokens += g.chunk
-		l.attention += float64(g.chunk) * (float64(g.computed) + float64(g.chunk)/2)
+		l.PrefillTokens += g.chunk
+		l.Attention += float64(g.chunk) * (float64(g.computed) + float64(g.chunk)/2)
 	}
 }
 
@@ -229,14 +230,14 @@ func (f *forecast) given(g *ghost) int {
 
 // decodeOn lets those that run decode until the first of them ends, and tells
 // how long that takes.
-func (f *forecast) decodeOn(l load) time.Duration {
+func (f *forecast) decodeOn(l Work) time.Duration {
 	steps := forecastSteps
 	for i := range f.running {
 		steps = min(steps, f.running[i].left)
 	}
 	c := &f.e.cfg.Cost
-	took := time.Duration(steps) * c.step(l)
-	took += time.Duration(c.ContextToken * float64(l.decodeSeqs) * float64(steps) * float64(steps-1) / 2 * float64(time.Second))
+	took := time.Duration(steps) * c.Step(l)
+	took += time.Duration(c.ContextToken * float64(l.DecodeSeqs) * float64(steps) * float64(steps-1) / 2 * float64(time.Second))
 	for i := range f.running {
 		g := &f.running[i]
 		g.known += steps - 1
