@@ -25,6 +25,7 @@ type Load struct {
 	PromptTokens   Num // counter
 	OutputTokens   Num // counter, generated tokens
 	Preemptions    Num // counter
+	PrefixCache    Num // 1 if the engine keeps prefixes, 0 if that is switched off
 	StartTime      Num // Unix seconds at which the engine's process started
 }
 

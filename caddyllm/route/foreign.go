@@ -110,7 +110,7 @@ func (u *upstream) known(now time.Duration) bool { return u.fresh(now) && now <=
 func sane(l Load) Load {
 	for _, n := range []*Num{
 		&l.Waiting, &l.Running, &l.KVUsage, &l.CapacityTokens, &l.BlockTokens, &l.PrefixHits,
-		&l.PrefixQueries, &l.PromptTokens, &l.OutputTokens, &l.Preemptions, &l.StartTime,
+		&l.PrefixQueries, &l.PromptTokens, &l.OutputTokens, &l.Preemptions, &l.PrefixCache, &l.StartTime,
 	} {
 		if !(n.Value >= 0 && n.Value < 1<<53) { // NaN is neither
 			*n = Num{}

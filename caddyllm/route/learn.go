@@ -266,6 +266,9 @@ func (r *Router) audit(u *upstream, matched, cached, block float64) {
 // capacityBlocks is how many blocks an upstream's prefix cache is believed to
 // hold.
 func (r *Router) capacityBlocks(u *upstream) int {
+	if c := u.load.PrefixCache; c.Known && c.Value == 0 {
+		return 0
+	}
 	tokens := float64(defaultCapacity)
 	if u.capacity > 0 {
 		tokens = u.capacity

@@ -25,6 +25,7 @@ const (
 	freshTokens        // prompt tokens without those found in the cache
 	outputTokens       //
 	preemptions        //
+	prefixCache        // 1 if it is on
 	startTime          // Unix seconds
 	fieldCount
 )
@@ -53,6 +54,9 @@ var dialects = [...]dialect{
 	{"vllm", []string{"vllm:", "vllm_"}, map[string]series{
 		"num_requests_waiting": {field: waiting},
 		"num_requests_running": {field: running},
+		// The engine before 0.9 moved requests out of the batch and let them
+		// wait for room.
+		"num_requests_swapped": {field: waitingElse},
 		// Releases 0.9.2 to 0.11 have both names.
 		"kv_cache_usage_perc":      {field: usage},
 		"gpu_cache_usage_perc":     {field: usageOld},
@@ -65,6 +69,7 @@ var dialects = [...]dialect{
 		"num_preemptions":          {field: preemptions},
 		"cache_config_info": {config: map[string]field{
 			"block_size": blockTokens, "num_gpu_blocks": blocks, "kv_cache_size_tokens": capacity,
+			"enable_prefix_caching": prefixCache,
 		}},
 	}},
 	{"sglang", []string{"sglang:", "sglang_"}, map[string]series{

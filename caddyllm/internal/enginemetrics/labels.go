@@ -22,11 +22,65 @@ var identity = map[string]bool{
 	"engine": true, "dp_rank": true, "model_name": true, "ReplicaId": true, "WorkerId": true,
 }
 
+// splitName splits a line into a metric's name and what follows it, labels
+// first. The newest text format may have the name, quoted, among the labels.
+func splitName(line []byte) (name, rest []byte, ok bool) {
+	line = bytes.TrimSpace(line)
+	n := nameLength(line)
+	if n == 0 {
+		return quotedName(line)
+	}
+	name, rest = line[:n], line[n:]
+	if len(rest) == 0 || rest[0] != '{' && rest[0] != ' ' && rest[0] != '\t' {
+		return nil, nil, false
+	}
+	return name, bytes.TrimLeft(rest, " \t"), true
+}
+
+// quotedName finds the name in {"name",label="value"} 1, which it leaves among
+// the labels: there it is the same for all series of the name.
+func quotedName(line []byte) (name, rest []byte, ok bool) {
+	if len(line) == 0 || line[0] != '{' {
+		return nil, nil, false
+	}
+	for labels := line[1:]; ; {
+		label, value, more, ok := nextLabel(labels)
+		if !ok {
+			return nil, nil, false
+		}
+		if value == nil {
+			return label, line, true
+		}
+		labels = more
+	}
+}
+
+// looksLikeSample tells samples from the words of a page that isn't one of
+// metrics.
+func looksLikeSample(rest []byte) bool {
+	if len(rest) > 0 && rest[0] == '{' {
+		end := labelsEnd(rest)
+		if end < 0 {
+			return false
+		}
+		rest = bytes.TrimLeft(rest[end+1:], " \t")
+	}
+	if len(rest) == 0 {
+		return false
+	}
+	switch c := rest[0]; c {
+	case '+', '-', '.', 'N', 'n', 'I', 'i': // signs, NaN, Inf
+		return true
+	default:
+		return c >= '0' && c <= '9'
+	}
+}
+
 // sampleOf splits "{labels} value timestamp # exemplar". The value is unknown
 // if any of it is malformed.
 func sampleOf(rest []byte) (sample, reading) {
 	var s sample
-	if rest[0] == '{' {
+	if len(rest) > 0 && rest[0] == '{' {
 		end := labelsEnd(rest)
 		if end < 0 {
 			return s, reading{}
@@ -60,33 +114,53 @@ func labelsEnd(b []byte) int {
 	return len(b) - len(rest)
 }
 
-// nextLabel splits the first label off b. A value goes from quote to quote;
-// only a backslash hides one, whatever it is in front of.
+// nextLabel splits the first label off b. Its name may be quoted; a quoted
+// metric's name among the labels has no value, which is nil then.
 func nextLabel(b []byte) (name, value, rest []byte, ok bool) {
 	b = bytes.TrimLeft(b, ", \t")
-	n := nameLength(b)
-	if n == 0 {
-		return nil, nil, b, false
+	quoted := len(b) > 0 && b[0] == '"'
+	v := b
+	if quoted {
+		if name, v, ok = cutQuoted(b); !ok {
+			return nil, nil, b, false
+		}
+	} else {
+		n := nameLength(b)
+		if n == 0 {
+			return nil, nil, b, false
+		}
+		name, v = b[:n], b[n:]
 	}
-	name = b[:n]
-	v := bytes.TrimLeft(b[n:], " \t")
+	v = bytes.TrimLeft(v, " \t")
 	if len(v) == 0 || v[0] != '=' {
+		// What else may follow a metric's name keeps JSON out.
+		if quoted && len(v) > 0 && (v[0] == ',' || v[0] == '}') {
+			return name, nil, v, true
+		}
 		return nil, nil, b, false
 	}
-	v = bytes.TrimLeft(v[1:], " \t")
-	if len(v) == 0 || v[0] != '"' {
+	value, rest, ok = cutQuoted(bytes.TrimLeft(v[1:], " \t"))
+	if !ok {
 		return nil, nil, b, false
 	}
-	v = v[1:]
-	for i := 0; i < len(v); i++ {
-		switch v[i] {
+	return name, value, rest, true
+}
+
+// cutQuoted cuts at the quote that ends the one that b begins with. Only a
+// backslash hides one, whatever it is in front of.
+func cutQuoted(b []byte) (text, rest []byte, ok bool) {
+	if len(b) == 0 || b[0] != '"' {
+		return nil, b, false
+	}
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
 		case '\\':
 			i++
 		case '"':
-			return name, v[:i], v[i+1:], true
+			return b[1:i], b[i+1:], true
 		}
 	}
-	return nil, nil, b, false
+	return nil, b, false
 }
 
 // value is the raw value of the label, empty if there is none.

@@ -52,6 +52,7 @@ func (p *parser) read(r io.Reader, limit int64) (Page, error) {
 	for {
 		line, err := p.in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
+			p.tooLong(line)
 			// The rest of the line must not be read as lines of its own.
 			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = p.in.ReadSlice('\n')
@@ -86,26 +87,24 @@ func (p *parser) reset(r io.Reader, limit int64) {
 // line takes one line. Comments have nothing to tell: a type line may be
 // missing or wrong, and the names say what the numbers are.
 func (p *parser) line(line []byte) {
-	line = bytes.TrimSpace(line)
-	n := nameLength(line)
-	if n == 0 {
-		return
-	}
-	name, rest := line[:n], line[n:]
-	if len(rest) == 0 || rest[0] != '{' && rest[0] != ' ' && rest[0] != '\t' {
-		return
-	}
-	p.page.Samples++
-	if string(name) == "process_start_time_seconds" {
-		s, v := sampleOf(rest)
-		p.start.add(s.key(), v, startTime)
-		return
-	}
-	d, what, ok := lookup(name)
+	name, rest, ok := splitName(line)
 	if !ok {
 		return
 	}
+	d, what, ours := lookup(name)
+	start := string(name) == "process_start_time_seconds"
+	if !ours && !start {
+		if looksLikeSample(rest) {
+			p.page.Samples++
+		}
+		return
+	}
+	p.page.Samples++
 	s, v := sampleOf(rest)
+	if start {
+		p.start.add(s.key(), v, startTime)
+		return
+	}
 	t := &p.tallies[d]
 	switch {
 	case what.config != nil:
@@ -116,6 +115,18 @@ func (p *parser) line(line []byte) {
 		}
 	default:
 		t[what.field].add(s.key(), v, what.field)
+	}
+}
+
+// tooLong takes the start of a line that is not read further. If it is one of
+// ours, its number is unknown: the others' sum would lack it.
+func (p *parser) tooLong(start []byte) {
+	name, _, ok := splitName(start)
+	if !ok {
+		return
+	}
+	if d, what, ours := lookup(name); ours && what.config == nil && what.label == "" {
+		p.tallies[d][what.field].bad = true
 	}
 }
 
@@ -130,13 +141,30 @@ func (p *parser) config(t *[fieldCount]tally, fields map[string]field, s sample)
 			return
 		}
 		rest = more
-		// "None" stands there until the engine has measured its memory.
 		if f, wanted := fields[string(name)]; wanted {
-			if v, ok := number(value); ok && v > 0 {
-				t[f].add(key, reading{v, true}, f)
+			if v := setting(value, f); v.ok {
+				t[f].add(key, v, f)
 			}
 		}
 	}
+}
+
+// setting reads a label that holds a setting. Switches are words, and "None"
+// stands for a number until the engine has measured its memory.
+func setting(value []byte, f field) reading {
+	if f == prefixCache {
+		on := bytes.EqualFold(value, []byte("true"))
+		return reading{v: truth(on), ok: on || bytes.EqualFold(value, []byte("false"))}
+	}
+	v, ok := number(value)
+	return reading{v, ok && v > 0}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // number reads a decimal number. Spellings that only Go knows, such as 0x1p3

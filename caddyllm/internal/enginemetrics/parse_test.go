@@ -54,7 +54,7 @@ vllm:num_requests_waiting{model_name="m"} 7
 vllm:num_requests_swapped{model_name="m"} 1
 vllm:gpu_cache_usage_perc{model_name="m"} 0.97
 vllm:cache_config_info{block_size="16",num_gpu_blocks="100",sliding_window="None"} 1`,
-			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.97), CapacityTokens: k(1600), BlockTokens: k(16)}},
+			route.Load{Running: k(3), Waiting: k(8), KVUsage: k(0.97), CapacityTokens: k(1600), BlockTokens: k(16)}},
 		{"vLLM 0.10, both names (FC-58)", "vllm", goodPage + `vllm:gpu_cache_usage_perc{engine="0",model_name="m"} 0.4
 vllm:gpu_prefix_cache_hits_total{engine="0"} 1
 vllm:prefix_cache_hits_total{engine="0"} 5
@@ -127,10 +127,50 @@ tgi_batch_max_total_tokens 1600`,
 	}
 }
 
+// FC-58: each release's name for the KV usage is read, and where both are
+// there, one is used.
+func TestFC58KVGaugeWasRenamed(t *testing.T) {
+	for _, c := range []struct {
+		name, page string
+		want       float64
+	}{
+		{"0.5", "vllm:gpu_cache_usage_perc{model_name=\"m\"} 0.4\nvllm:cpu_cache_usage_perc{model_name=\"m\"} 0.9\nvllm:gpu_prefix_cache_hit_rate{model_name=\"m\"} -1.0\n", 0.4},
+		{"both, the old one first", "vllm:gpu_cache_usage_perc{engine=\"0\"} 0.4\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.4\n", 0.4},
+		{"both, the new one first", "vllm:kv_cache_usage_perc{engine=\"0\"} 0.4\nvllm:gpu_cache_usage_perc{engine=\"0\"} 0.4\n", 0.4},
+		{"new", "vllm:kv_cache_usage_perc{engine=\"0\"} 0.97\nvllm:kv_cache_usage_perc_created{engine=\"0\"} 1.7e9\n", 0.97},
+	} {
+		wantNum(t, c.name+": KV usage", parse(t, c.page).Load.KVUsage, c.want)
+	}
+	p := parse(t, "vllm:prompt_tokens_total{engine=\"0\"} 5\nvllm:prompt_tokens_created{engine=\"0\"} 1.7e9\n")
+	wantNum(t, "prompt tokens beside their creation time", p.Load.PromptTokens, 5)
+	p = parse(t, "vllm:gpu_prefix_cache_hits_total 1\nvllm:prefix_cache_hits_total 5\nvllm:gpu_prefix_cache_queries_total 2\nvllm:prefix_cache_queries_total 9\n")
+	wantNum(t, "hits of both names", p.Load.PrefixHits, 5)
+	wantNum(t, "queries of both names", p.Load.PrefixQueries, 9)
+}
+
+// FC-52: what the engine says of its cache, in words that need no parser of
+// their own.
+func TestFC52CacheFacts(t *testing.T) {
+	info := func(labels string) route.Load {
+		return parse(t, goodPage+"vllm:cache_config_info{"+labels+"} 1.0\n").Load
+	}
+	l := info(`block_size="16",enable_prefix_caching="False",engine="0",num_gpu_blocks="100"`)
+	wantNum(t, "prefix caching switched off", l.PrefixCache, 0)
+	wantNum(t, "capacity", l.CapacityTokens, 1600)
+	l = info(`block_size="32",enable_prefix_caching="True",num_gpu_blocks="500"`)
+	wantNum(t, "prefix caching", l.PrefixCache, 1)
+	wantNum(t, "capacity of larger blocks", l.CapacityTokens, 16_000)
+	l = info(`block_size="None",enable_prefix_caching="None",num_gpu_blocks="None",kv_cache_size_tokens="None"`)
+	wantUnknown(t, "prefix caching", l.PrefixCache)
+	wantUnknown(t, "capacity", l.CapacityTokens)
+	wantNum(t, "waiting beside unknown facts", l.Waiting, 7)
+}
+
 // FC-59: an engine whose names we don't know is unknown, never idle.
 func TestFC59UnknownNamesAreUnknown(t *testing.T) {
 	for _, page := range []string{
 		"", "\n\n", "<html><body>Log in</body></html>\n", "{\"num_requests_waiting\": 0}\n", "[{\"iter\": 1}]",
+		"404 page not found\n", "Not Found", "Internal Server Error\r\n", "OK\n",
 		"python_info{version=\"3.12\"} 1.0\nprocess_start_time_seconds 1.7e9\n",
 		"acme:num_requests_waiting 0\nmyvllm:num_requests_running 0\n",
 		"# TYPE vllm:num_requests_waiting gauge\n",
@@ -141,8 +181,13 @@ func TestFC59UnknownNamesAreUnknown(t *testing.T) {
 			t.Errorf("Parse(%q) = %+v, want no engine and nothing known", page, p)
 		}
 	}
-	if p := parse(t, "<html>\n{\"a\": 1}\n"); p.Samples != 0 {
-		t.Errorf("Samples of HTML and JSON = %d, want 0", p.Samples)
+	for _, page := range []string{"<html>\nfoo bar</html>\n", "{\"a\": 1}\n", "404 page not found\n", "Not Found", "please log in\n"} {
+		if p := parse(t, page); p.Samples != 0 {
+			t.Errorf("Samples of %q = %d, want 0: it is no metrics page", page, p.Samples)
+		}
+	}
+	if p := parse(t, "x 1\ny{a=\"b\"} NaN\nz -Inf\n{\"q\"} .5 17\nw{} +1\n"); p.Samples != 5 {
+		t.Errorf("Samples = %d, want 5", p.Samples)
 	}
 }
 
@@ -169,6 +214,14 @@ func TestFC61SeveralEngines(t *testing.T) {
 	} {
 		wantNum(t, c.name+": waiting", parse(t, c.page).Load.Waiting, c.want)
 	}
+	// An engine for each data parallel rank, that each have a tensor parallel
+	// rank, in no order; SGLang counts by priority beside the whole.
+	shuffled := ""
+	for _, i := range []int{5, 2, 7, 0, 3, 6, 1, 4} {
+		shuffled += fmt.Sprintf("sglang:num_queue_reqs{dp_rank=\"%d\",tp_rank=\"%d\",pp_rank=\"0\"} %d\n", i, i, i)
+		shuffled += fmt.Sprintf("sglang:num_queue_reqs{dp_rank=\"%d\",tp_rank=\"%d\",pp_rank=\"0\",priority=\"1\"} %d\n", i, i, i/2)
+	}
+	wantNum(t, "waiting of eight ranks in no order", parse(t, shuffled).Load.Waiting, 28)
 	p := parse(t, "vllm:kv_cache_usage_perc{engine=\"0\"} 0.9\nvllm:kv_cache_usage_perc{engine=\"1\"} 0.1\n"+
 		"vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"10\",seed=\"a\"} 1\n"+
 		"vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"None\",seed=\"b\"} 1\n"+
@@ -177,12 +230,18 @@ func TestFC61SeveralEngines(t *testing.T) {
 	wantNum(t, "capacity of both engines", p.Load.CapacityTokens, 480)
 }
 
-// FC-65: no foreign line hides ours, in front of them or behind.
+// FC-65: no foreign line hides ours, in front of them or behind. The first
+// five are those that a strict parser stops at.
 func TestFC65ForeignFamilies(t *testing.T) {
 	for _, bad := range []string{
-		"# TYPE x unknown\nx 1\n", "# TYPE x info\nx_info{a=\"b\"} 1\n",
-		"x_bucket{le=\"1\"} 1 # {trace_id=\"a\"} 0.5 1.7e9\n", "# TYPE x gauge\n# TYPE x counter\nx 1\n",
-		"x{p=\"\\d\"} 1\n", "x{p=\"unterminated 1\n", "x{p=\"a,b}c\\\"d\\\\\"} 1\n", "\x00\xff\n", "x\r\n", "{\"x\"} 1\n",
+		"# TYPE x unknown\nx 1\n",
+		"# TYPE x info\nx_info{a=\"b\"} 1\n",
+		"x_bucket{le=\"1\"} 1 # {trace_id=\"a\"} 0.5 1.7e9\n",
+		"# TYPE x gauge\n# TYPE x counter\nx 1\n",
+		"x{p=\"\\d\"} 1\n",
+
+		"x{p=\"unterminated 1\n", "x{p=\"a,b}c\\\"d\\\\\"} 1\n", "\x00\xff\n", "x\r\n", "{\"x\"} 1\n", "{\"x\": 1}\n", "{\n", "x{\n", "{\"",
+		"# HELP\n#\n# TYPE\n", "\xef\xbb\xbf# a byte order mark\n",
 		"x{p=\"" + strings.Repeat("vllm:num_requests_waiting 99 ", 10_000) + "\"} 1\n",
 	} {
 		for _, page := range []string{bad + goodPage, goodPage + bad} {
@@ -194,6 +253,14 @@ func TestFC65ForeignFamilies(t *testing.T) {
 	}
 }
 
+// A line of ours that is too long to be read leaves its number unknown: the
+// others' sum would lack it.
+func TestALineOfOursTooLongIsUnknown(t *testing.T) {
+	p := parse(t, goodPage+"vllm:num_requests_waiting{engine=\"1\",x=\""+strings.Repeat("y", maxLine)+"\"} 1\n")
+	wantUnknown(t, "waiting", p.Load.Waiting)
+	wantNum(t, "running", p.Load.Running, 3)
+}
+
 // Labels may hold all that looks like the end of a label.
 func TestLabelsWithEscapes(t *testing.T) {
 	p := parse(t, "vllm:num_requests_waiting{ model_name = \"a,b}\\\"c\\\\\" , engine=\"0\", } 7 1700000000 # {x=\"}\"} 1\r\n"+
@@ -201,12 +268,18 @@ func TestLabelsWithEscapes(t *testing.T) {
 	wantNum(t, "waiting", p.Load.Waiting, 7)
 	wantNum(t, "running", p.Load.Running, 3)
 	wantNum(t, "KV usage on a last line without end", p.Load.KVUsage, 0.5)
+
+	// Names that a dot makes illegal are quoted, and so may be all.
+	p = parse(t, "vllm:num_requests_waiting {\"service.name\"=\"a\\\"}\",engine=\"0\"} 7\n"+
+		"{\"vllm:num_requests_running\",engine=\"0\"} 1\n{engine=\"1\",\"vllm:num_requests_running\"} 2 1700000000\n")
+	wantNum(t, "waiting beside a quoted label", p.Load.Waiting, 7)
+	wantNum(t, "running of two series with quoted names", p.Load.Running, 3)
 }
 
 // FC-67: numbers that can't be true are unknown.
 func TestFC67StrangeNumbers(t *testing.T) {
 	for _, s := range []string{"NaN", "+Inf", "-Inf", "-3", "1e309", "0x1p3", "18446744073709551616", "1_000", "", "3,0", "nan",
-		strings.Repeat("1", 100)} {
+		strings.Repeat("1", 100), "Infinity", "1e", "e", "--1", "10000001", "7;", "\"7\""} {
 		p := parse(t, "vllm:num_requests_running 1\nvllm:num_requests_waiting "+s+"\n")
 		wantUnknown(t, "waiting of "+s, p.Load.Waiting)
 		wantNum(t, "running beside "+s, p.Load.Running, 1)

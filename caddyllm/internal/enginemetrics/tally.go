@@ -37,7 +37,7 @@ type group struct {
 func (t *tally) reset() { t.groups, t.bad = t.groups[:0], false }
 
 func (t *tally) add(key uint64, r reading, f field) {
-	if !r.ok || !plausible(r.v, f) {
+	if t.bad || !r.ok || !plausible(r.v, f) {
 		t.bad = true
 		return
 	}
@@ -110,31 +110,49 @@ func (p *parser) finish() Page {
 	return p.page
 }
 
-// loadOf puts one engine's numbers together. A dialect has one way at most to
-// tell each of them, save for names that changed.
+// loadOf puts one engine's numbers together.
 func loadOf(t *[fieldCount]tally) route.Load {
 	block := t[blockTokens].max()
 	l := route.Load{
 		Waiting:        t[waiting].sum(),
 		Running:        t[running].sum(),
+		KVUsage:        first(t, usage, usageOld).max(),
 		CapacityTokens: or(t[capacity].sum(), times(t[blocks].sum(), block)),
 		BlockTokens:    block,
-		PrefixHits:     or(t[hits].sum(), t[hitsOld].sum(), times(t[hitBlocks].sum(), block)),
-		PromptTokens:   or(t[promptTokens].sum(), plus(t[freshTokens].sum(), t[hits].sum())),
-		OutputTokens:   t[outputTokens].sum(),
-		Preemptions:    t[preemptions].sum(),
+		PrefixHits:     or(first(t, hits, hitsOld).sum(), times(t[hitBlocks].sum(), block)),
+		PrefixQueries: or(first(t, queries, queriesOld).sum(),
+			times(plus(t[hitBlocks].sum(), t[missBlocks].sum()), block)),
+		PromptTokens: first(t, promptTokens, freshTokens).sum(),
+		OutputTokens: t[outputTokens].sum(),
+		Preemptions:  t[preemptions].sum(),
+		PrefixCache:  t[prefixCache].max(),
 	}
 	if t[waitingElse].seen() {
 		l.Waiting = plus(l.Waiting, t[waitingElse].sum())
 	}
-	l.KVUsage = or(t[usage].max(), t[usageOld].max(), share(t[usedTokens].sum(), l.CapacityTokens))
+	if t[freshTokens].seen() && t[hits].seen() {
+		l.PromptTokens = plus(l.PromptTokens, l.PrefixHits)
+	}
+	if t[usedTokens].seen() {
+		l.KVUsage = share(t[usedTokens].sum(), l.CapacityTokens)
+	}
 	l.KVUsage.Value = min(l.KVUsage.Value, 1)
-	l.PrefixQueries = or(t[queries].sum(), t[queriesOld].sum(),
-		times(plus(t[hitBlocks].sum(), t[missBlocks].sum()), block))
 	if !l.PrefixQueries.Known && l.PrefixHits.Known {
 		l.PrefixQueries = l.PromptTokens
 	}
 	return l
+}
+
+// first is the first of several names for one thing that the page has. What it
+// says counts even if that can't be read: a counter that is read off another
+// name for one page would look like the one of another engine.
+func first(t *[fieldCount]tally, fields ...field) *tally {
+	for _, f := range fields {
+		if t[f].seen() {
+			return &t[f]
+		}
+	}
+	return &t[fields[0]]
 }
 
 func or(ns ...route.Num) route.Num {

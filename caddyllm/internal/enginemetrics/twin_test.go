@@ -54,6 +54,7 @@ func TestAgreesWithStrictParser(t *testing.T) {
 // Any bytes give a load in bounds, and the same in one piece or in many.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{goodPage, "vllm:num_requests_waiting{", "vllm:num_requests_waiting{a=\"\\", "ray_", "vllm:", "_total 1",
+		"{\"vllm:num_requests_waiting\",a=\"b\"} 1", "{\"a\"=\"b\"", "vllm:cache_config_info{enable_prefix_caching=\"False\"} 1",
 		"nv_trt_llm_request_metrics{request_type=\"waiting\"} 1", "vllm:cache_config_info{block_size=\"16\"", "tgi_queue_size 1e9 # {",
 		"tgi_batch_current_max_tokens 5\ntgi_batch_max_total_tokens 0"} {
 		f.Add(s)
@@ -65,7 +66,7 @@ func FuzzParse(f *testing.F) {
 		}
 		l := p.Load
 		for _, n := range []route.Num{l.Waiting, l.Running, l.KVUsage, l.CapacityTokens, l.BlockTokens, l.PrefixHits,
-			l.PrefixQueries, l.PromptTokens, l.OutputTokens, l.Preemptions, l.StartTime} {
+			l.PrefixQueries, l.PromptTokens, l.OutputTokens, l.Preemptions, l.PrefixCache, l.StartTime} {
 			if !(n.Value >= 0) || n.Value > maxTotal*maxTotal*maxSeries || !n.Known && n.Value != 0 {
 				t.Errorf("Parse(%q) has %+v, want a number in bounds or none", page, n)
 			}

@@ -1,0 +1,35 @@
+package route
+
+import "testing"
+
+// FC-52: an engine that says that it keeps no prefixes has no claim to what it
+// computed before.
+func TestFC52PrefixCacheSwitchedOff(t *testing.T) {
+	d := newDesk(t, 3)
+	off, on := Known(0), Known(1)
+	quiet := func() {
+		for i, cache := range []Num{off, on, {}} {
+			page := Load{Waiting: Known(0), Running: Known(0), CapacityTokens: Known(64_000), PrefixCache: cache}
+			d.r.Scraped(d.now, d.targets[i].ID, &page)
+		}
+	}
+	quiet()
+	for i := range 3 { // each upstream serves a prompt of its own
+		all := d.targets
+		d.targets = all[i : i+1]
+		d.serve(prompt(i, 20))
+		d.targets = all
+	}
+	quiet()
+	if c := d.serve(prompt(0, 20)); c.MatchedBlocks != 0 || c.Reason == ReasonPrefix {
+		t.Errorf("what an engine without a prefix cache has served matches %d blocks, by %q", c.MatchedBlocks, c.Reason)
+	}
+	for i := 1; i < 3; i++ {
+		if c := d.serve(prompt(i, 20)); c.MatchedBlocks != 20 || c.Index != i {
+			t.Errorf("upstream %d's prompt goes to %d with %d blocks, want there with 20", i, c.Index, c.MatchedBlocks)
+		}
+	}
+	if u := d.r.Snapshot(d.now)[0]; u.Entries != 0 || u.Capacity != 0 {
+		t.Errorf("%d blocks of %d are held where none are kept", u.Entries, u.Capacity)
+	}
+}
