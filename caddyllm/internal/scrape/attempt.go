@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"net"
@@ -15,8 +16,9 @@ import (
 const (
 	ReasonRefused       = "refused"        // nothing listens there
 	ReasonTimeout       = "timeout"        // no whole page in time
-	ReasonStatus        = "status"         // not 200: wrong path, a missing key, a redirect
-	ReasonNotMetrics    = "not_metrics"    // empty, HTML, JSON
+	ReasonRedirect      = "redirect"       // to another host or port, or more than once
+	ReasonStatus        = "status"         // not 200: a wrong path, a missing key
+	ReasonNotMetrics    = "not_metrics"    // empty, HTML, JSON, or not to be decoded
 	ReasonUnknownEngine = "unknown_engine" // metrics, but no queue that we can read
 	ReasonTooLarge      = "too_large"      // past the limit of a page
 	ReasonOther         = "other"
@@ -26,51 +28,66 @@ const (
 type attempt struct {
 	target  *target
 	class   int
-	reg     registration
+	job     Job
+	place   int // of the job's, the one that had the page the last time
 	start   time.Time
 	ctx     context.Context
 	cancel  context.CancelFunc
 	dropped bool // its owner is gone; guarded by the poller's mutex
 }
 
-// run scrapes, tells the sink, and queues the target again.
+// run scrapes, tells the sinks, and queues the target again.
 func (p *Poller) run(s *attempt) {
 	defer s.cancel()
-	reason := ReasonOther
+	r := Result{Reason: ReasonOther}
 	defer func() {
 		// A panic in a fetch is one upstream's bad scrape, not the end of
 		// the proxy.
 		if recover() != nil {
 			p.panics.Add(1)
-			reason = ReasonOther
-			p.tell(s, nil, reason)
+			r = Result{Reason: ReasonOther}
+			p.tell(s, r)
 		}
-		p.finish(s, reason)
+		p.finish(s, r.Reason)
 	}()
-	var page enginemetrics.Page
-	page, reason = p.fetch(s)
-	p.tell(s, &page, reason)
+	r = p.fetch(s)
+	p.tell(s, r)
 }
 
-// tell reports to the sink, unless nobody wants to know any more.
-func (p *Poller) tell(s *attempt, page *enginemetrics.Page, reason string) {
-	p.mu.Lock()
-	dropped := s.dropped
-	p.mu.Unlock()
-	if dropped || errors.Is(context.Cause(s.ctx), context.Canceled) {
+// listener is one that is told of a target's scrapes.
+type listener struct {
+	sink     Sink
+	upstream string
+}
+
+// tell reports to all sinks of the target, unless nobody wants to know any
+// more.
+func (p *Poller) tell(s *attempt, r Result) {
+	if errors.Is(context.Cause(s.ctx), context.Canceled) {
 		return
 	}
+	r.Took = time.Since(s.start)
+	p.mu.Lock()
+	var to []listener
+	if !s.dropped {
+		to = s.target.listeners()
+		r.Changed = s.target.changed(time.Now(), r.Reason)
+	}
+	p.mu.Unlock()
+	for i, l := range to {
+		r.Upstream = l.upstream
+		r.Changed = r.Changed && i == 0
+		p.report(l.sink, r)
+	}
+}
+
+func (p *Poller) report(to Sink, r Result) {
 	defer func() {
 		if recover() != nil {
 			p.panics.Add(1)
 		}
 	}()
-	took := time.Since(s.start)
-	if reason == "" {
-		p.sink.Scraped(s.target.id, took, page)
-	} else {
-		p.sink.ScrapeFailed(s.target.id, reason, took)
-	}
+	to.Scraped(r)
 }
 
 // finish gives the slot back and plans the target's next scrape.
@@ -81,13 +98,14 @@ func (p *Poller) finish(s *attempt, reason string) {
 	p.active[s.class]--
 	t.current = nil
 	p.nudge()
-	if p.targets[t.id] != t {
+	if p.targets[t.key] != t {
 		return
 	}
 	switch {
 	case s.dropped: // says nothing about the upstream
 	case reason == "":
 		t.fails = 0
+		t.place = s.place
 	default:
 		t.fails++
 	}
@@ -112,30 +130,58 @@ func (p *Poller) pause(t *target) time.Duration {
 	return time.Duration(float64(d) * (1 - jitter + 2*jitter*p.cfg.Rand()))
 }
 
-// fetch gets one page; the reason is empty if it tells of a queue.
-func (p *Poller) fetch(s *attempt) (enginemetrics.Page, string) {
-	body, status, _, err := s.reg.fetch(s.ctx)
-	if body != nil {
-		defer body.Close()
+// fetch looks for the page where it was the last time, and then at the other
+// places. If none has it, the first place's answer is told, the one that the
+// user knows of. An upstream that is away is so at all places.
+func (p *Poller) fetch(s *attempt) Result {
+	n := len(s.job.Places)
+	failures := make([]Result, n)
+	for i := range n {
+		at := (s.place + i) % n
+		r, away := p.fetchAt(s, s.job.Places[at])
+		if r.Reason == "" {
+			s.place = at
+			return r
+		}
+		if away {
+			return r
+		}
+		failures[at] = r
 	}
-	switch {
-	case err != nil:
-		return enginemetrics.Page{}, classify(s.ctx, err)
-	case status != http.StatusOK:
-		return enginemetrics.Page{}, ReasonStatus
-	case body == nil:
-		return enginemetrics.Page{}, ReasonNotMetrics
+	return failures[0]
+}
+
+// fetchAt gets one page, and tells whether other places would do no better.
+func (p *Poller) fetchAt(s *attempt, fetch Fetch) (r Result, away bool) {
+	body, status, err := fetch(s.ctx)
+	if err != nil {
+		return Result{Reason: classify(s.ctx, err)}, !undecodable(err)
 	}
+	if body == nil {
+		body = http.NoBody
+	}
+	if status != http.StatusOK {
+		drain(body)
+		if redirects(status) {
+			return Result{Reason: ReasonRedirect, Status: status}, false
+		}
+		return Result{Reason: ReasonStatus, Status: status}, false
+	}
+	defer body.Close()
 	page, err := enginemetrics.Parse(body, p.cfg.PageLimit)
 	switch {
 	case err != nil:
-		return page, classify(s.ctx, err)
+		return Result{Reason: classify(s.ctx, err), Status: status}, !undecodable(err)
 	case page.Samples == 0:
-		return page, ReasonNotMetrics
+		return Result{Reason: ReasonNotMetrics, Status: status}, false
 	case page.Load.Empty():
-		return page, ReasonUnknownEngine
+		return Result{Reason: ReasonUnknownEngine, Status: status}, false
 	}
-	return page, ""
+	return Result{Page: &page, Status: status}, false
+}
+
+func undecodable(err error) bool {
+	return errors.Is(err, errCoding) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum)
 }
 
 func classify(ctx context.Context, err error) string {
@@ -147,6 +193,8 @@ func classify(ctx context.Context, err error) string {
 		return ReasonTimeout
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return ReasonRefused
+	case undecodable(err):
+		return ReasonNotMetrics
 	}
 	return ReasonOther
 }

@@ -6,7 +6,6 @@ package scrape
 import (
 	"container/heap"
 	"context"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -15,21 +14,27 @@ import (
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/enginemetrics"
 )
 
-// Fetch asks for an upstream's metrics page. It and the body's Read must end
-// when ctx does. The caller closes the body; it is nil if err isn't.
-type Fetch func(ctx context.Context) (body io.ReadCloser, status int, contentType string, err error)
+// Sink takes what scrapes came to. Scraped is called concurrently, but never
+// for an upstream that nobody has asked for in the sink's name.
+type Sink interface{ Scraped(Result) }
 
-// Sink takes what scrapes came to. Its methods are called concurrently, but
-// never two at once for one upstream, nor for one that nobody registers.
-type Sink interface {
-	Scraped(id string, took time.Duration, page *enginemetrics.Page)
-	ScrapeFailed(id string, reason string, took time.Duration)
+// Result is what one scrape of one upstream came to.
+type Result struct {
+	Upstream string
+	Page     *enginemetrics.Page // nil if the scrape failed
+	Reason   string              // why it failed, a Reason constant; empty if it didn't
+	Status   int                 // of the answer; 0 if there was none
+	Took     time.Duration
+	// Changed says that Reason is another than before, and worth a word: an
+	// upstream that is away for a day is told of once, and one that comes and
+	// goes all the time not each time. Of several sinks, one is told so.
+	Changed bool
 }
 
 // Config bounds a Poller. The zero value is ready to use.
 type Config struct {
 	Timeout       time.Duration // of one scrape, body included; default 2s
-	MaxConcurrent int           // scrapes at once; default 16
+	MaxConcurrent int           // scrapes at once; default 64
 	MaxUpstreams  int           // further ones are not scraped; default 10,000
 	PageLimit     int64         // bytes of one page; default enginemetrics.DefaultLimit
 	// Rand gives numbers in [0, 1) for the jitter; default math/rand/v2.
@@ -47,13 +52,15 @@ const (
 	// most, and never further than maxBackoff unless its interval is longer.
 	maxBackoffFactor = 10
 	maxBackoff       = 30 * time.Second
+	// Changes of one upstream's state that are told within a minute.
+	maxChanges  = 6
+	changesSpan = time.Minute
 )
 
 // Poller scrapes the upstreams that are registered. All methods may be called
 // concurrently, and none but Run waits for I/O.
 type Poller struct {
 	cfg    Config
-	sink   Sink
 	wake   chan struct{}
 	panics atomic.Uint64
 
@@ -71,12 +78,12 @@ const (
 )
 
 // New makes a Poller that scrapes nothing until Run is called.
-func New(cfg Config, sink Sink) *Poller {
+func New(cfg Config) *Poller {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 2 * time.Second
 	}
 	if cfg.MaxConcurrent <= 0 {
-		cfg.MaxConcurrent = 16
+		cfg.MaxConcurrent = 64
 	}
 	if cfg.MaxUpstreams <= 0 {
 		cfg.MaxUpstreams = 10_000
@@ -87,7 +94,7 @@ func New(cfg Config, sink Sink) *Poller {
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Float64
 	}
-	return &Poller{cfg: cfg, sink: sink, wake: make(chan struct{}, 1), targets: make(map[string]*target)}
+	return &Poller{cfg: cfg, wake: make(chan struct{}, 1), targets: make(map[string]*target)}
 }
 
 // Panics counts the fetches and sink calls that panicked. Each was counted as
@@ -133,10 +140,10 @@ func (p *Poller) launch(ctx context.Context, scrapes *sync.WaitGroup) (next time
 				break
 			}
 			heap.Pop(q)
-			if p.expire(t, now); len(t.regs) == 0 {
+			if p.expire(t, now); len(t.jobs) == 0 {
 				continue
 			}
-			s := &attempt{target: t, class: class, reg: t.regs[len(t.regs)-1], start: now}
+			s := &attempt{target: t, class: class, job: t.jobs[len(t.jobs)-1].Job, place: t.place, start: now}
 			s.ctx, s.cancel = context.WithTimeout(ctx, p.cfg.Timeout)
 			t.current = s
 			p.active[class]++

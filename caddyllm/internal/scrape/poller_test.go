@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/enginemetrics"
 )
 
 const page = "vllm:num_requests_running 3\nvllm:num_requests_waiting 7\n"
@@ -22,6 +21,8 @@ type event struct {
 	id, reason string
 	at         time.Time
 	waiting    float64
+	status     int
+	changed    bool
 }
 
 type recorder struct {
@@ -30,13 +31,17 @@ type recorder struct {
 }
 
 // Scraped implements Sink.
-func (r *recorder) Scraped(id string, _ time.Duration, p *enginemetrics.Page) {
-	r.add(event{id, "", time.Now(), p.Load.Waiting.Value})
+func (r *recorder) Scraped(res Result) {
+	e := event{id: res.Upstream, reason: res.Reason, at: time.Now(), status: res.Status, changed: res.Changed}
+	if res.Page != nil {
+		e.waiting = res.Page.Load.Waiting.Value
+	}
+	r.add(e)
 }
 
-// ScrapeFailed implements Sink.
-func (r *recorder) ScrapeFailed(id, reason string, _ time.Duration) {
-	r.add(event{id, reason, time.Now(), 0})
+// ask sets a job that tells r.
+func (r *recorder) ask(p *Poller, owner any, id string, interval, expiry time.Duration, places ...Fetch) {
+	p.Set(Job{Owner: owner, Key: id, Sink: r, Upstream: id, Interval: interval, Expiry: expiry, Places: places})
 }
 
 func (r *recorder) add(e event) {
@@ -57,18 +62,18 @@ func (r *recorder) of(id string) (found []event) {
 }
 
 func answer(status int, body string) Fetch {
-	return func(context.Context) (io.ReadCloser, int, string, error) {
-		return io.NopCloser(strings.NewReader(body)), status, "text/plain", nil
+	return func(context.Context) (io.ReadCloser, int, error) {
+		return io.NopCloser(strings.NewReader(body)), status, nil
 	}
 }
 
 func refuse(err error) Fetch {
-	return func(context.Context) (io.ReadCloser, int, string, error) { return nil, 0, "", err }
+	return func(context.Context) (io.ReadCloser, int, error) { return nil, 0, err }
 }
 
-func hang(ctx context.Context) (io.ReadCloser, int, string, error) {
+func hang(ctx context.Context) (io.ReadCloser, int, error) {
 	<-ctx.Done()
-	return nil, 0, "", ctx.Err()
+	return nil, 0, ctx.Err()
 }
 
 // stuckBody sends headers at once and its page never.
@@ -82,7 +87,7 @@ func (b stuckBody) Close() error             { return nil }
 func run(t *testing.T, cfg Config) (*Poller, *recorder) {
 	t.Helper()
 	rec := new(recorder)
-	p := New(cfg, rec)
+	p := New(cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -109,7 +114,7 @@ func wantBetween(t *testing.T, what string, got, low, high int) {
 func TestScrapesAtOnceAndThenEachInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, rec := run(t, Config{})
-		p.Set(t, "a", time.Second, 0, answer(200, page))
+		rec.ask(p, t, "a", time.Second, 0, answer(200, page))
 		synctest.Wait()
 		if got := rec.of("a"); len(got) != 1 || got[0].waiting != 7 {
 			t.Fatalf("scrapes at the start = %+v, want one with 7 waiting", got)
@@ -138,21 +143,23 @@ func TestFailuresAreNamed(t *testing.T) {
 	}{
 		{ReasonRefused, refuse(fmt.Errorf("dialing: %w", syscall.ECONNREFUSED))},
 		{ReasonTimeout, hang},
-		{ReasonTimeout, func(ctx context.Context) (io.ReadCloser, int, string, error) { return stuckBody{ctx}, 200, "", nil }},
+		{ReasonTimeout, func(ctx context.Context) (io.ReadCloser, int, error) { return stuckBody{ctx}, 200, nil }},
 		{ReasonStatus, answer(401, page)},
 		{ReasonStatus, answer(204, "")},
-		{ReasonStatus, answer(307, "")},
+		{ReasonRedirect, answer(307, "")},
+		{ReasonStatus, answer(500, page)},
+		{ReasonNotMetrics, refuse(fmt.Errorf("unpacking metrics: %w", gzip.ErrHeader))},
 		{ReasonNotMetrics, answer(200, "")},
 		{ReasonNotMetrics, answer(200, "<html>log in</html>")},
 		{ReasonNotMetrics, answer(200, `[{"iter": 1}]`)},
-		{ReasonNotMetrics, func(context.Context) (io.ReadCloser, int, string, error) { return nil, 200, "", nil }},
+		{ReasonNotMetrics, func(context.Context) (io.ReadCloser, int, error) { return nil, 200, nil }},
 		{ReasonUnknownEngine, answer(200, "python_info 1\n")},
 		{ReasonTooLarge, answer(200, strings.Repeat(page, 1000))},
 		{ReasonOther, refuse(errors.New("no such host"))},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p, rec := run(t, Config{PageLimit: 1000})
-			p.Set(t, "a", time.Second, 0, c.fetch)
+			rec.ask(p, t, "a", time.Second, 0, c.fetch)
 			time.Sleep(2500 * time.Millisecond)
 			if got := rec.of("a"); len(got) == 0 || got[0].reason != c.want {
 				t.Errorf("scrapes = %+v, want the first to fail for %q", got, c.want)
@@ -169,7 +176,7 @@ func TestFC69SlowUpstreamsDelayNobody(t *testing.T) {
 		var mu sync.Mutex
 		open, most := 0, 0
 		for i := range 3 {
-			p.Set(t, fmt.Sprint("slow", i), time.Second, 0, func(ctx context.Context) (io.ReadCloser, int, string, error) {
+			rec.ask(p, t, fmt.Sprint("slow", i), time.Second, 0, func(ctx context.Context) (io.ReadCloser, int, error) {
 				mu.Lock()
 				open++
 				most = max(most, open)
@@ -179,7 +186,7 @@ func TestFC69SlowUpstreamsDelayNobody(t *testing.T) {
 			})
 		}
 		for i := range 4 {
-			p.Set(t, fmt.Sprint("good", i), time.Second, 0, answer(200, page))
+			rec.ask(p, t, fmt.Sprint("good", i), time.Second, 0, answer(200, page))
 		}
 		time.Sleep(time.Minute)
 		for i := range 4 {
@@ -209,11 +216,11 @@ func TestBackOffEndsWithTheFirstGoodPage(t *testing.T) {
 		p, rec := run(t, Config{})
 		var broken sync.Mutex
 		down := true
-		p.Set(t, "a", 10*time.Second, 0, func(ctx context.Context) (io.ReadCloser, int, string, error) {
+		rec.ask(p, t, "a", 10*time.Second, 0, func(ctx context.Context) (io.ReadCloser, int, error) {
 			broken.Lock()
 			defer broken.Unlock()
 			if down {
-				return nil, 0, "", syscall.ECONNREFUSED
+				return nil, 0, syscall.ECONNREFUSED
 			}
 			return answer(200, page)(ctx)
 		})
@@ -242,7 +249,7 @@ func TestFC88ReloadsKeepTheRate(t *testing.T) {
 		var old *int
 		for i := range 500 {
 			owner := new(int)
-			p.Set(owner, "a", time.Second, 0, func(ctx context.Context) (io.ReadCloser, int, string, error) {
+			rec.ask(p, owner, "a", time.Second, 0, func(ctx context.Context) (io.ReadCloser, int, error) {
 				mu.Lock()
 				calls[i]++
 				mu.Unlock()
@@ -280,9 +287,9 @@ func TestOwnersShareTheShortestInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, rec := run(t, Config{})
 		slow, fast := new(int), new(int)
-		p.Set(slow, "a", 50*time.Second, 0, answer(200, page))
+		rec.ask(p, slow, "a", 50*time.Second, 0, answer(200, page))
 		time.Sleep(time.Second)
-		p.Set(fast, "a", time.Second, 0, answer(200, strings.Replace(page, "7", "8", 1)))
+		rec.ask(p, fast, "a", time.Second, 0, answer(200, strings.Replace(page, "7", "8", 1)))
 		time.Sleep(20 * time.Second)
 		events := rec.of("a")
 		wantBetween(t, "scrapes in 21 s", len(events), 18, 24)
@@ -304,10 +311,10 @@ func TestDropCancelsAndTellsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, rec := run(t, Config{Timeout: time.Hour})
 		cancelled := make(chan time.Time, 1)
-		p.Set(t, "a", time.Second, 0, func(ctx context.Context) (io.ReadCloser, int, string, error) {
+		rec.ask(p, t, "a", time.Second, 0, func(ctx context.Context) (io.ReadCloser, int, error) {
 			<-ctx.Done()
 			cancelled <- time.Now()
-			return nil, 0, "", ctx.Err()
+			return nil, 0, ctx.Err()
 		})
 		time.Sleep(time.Second)
 		now := time.Now()
@@ -326,7 +333,7 @@ func TestUnseenUpstreamsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, rec := run(t, Config{})
 		for range 10 { // renewed in time
-			p.Set(t, "a", time.Second, 10*time.Second, answer(200, page))
+			rec.ask(p, t, "a", time.Second, 10*time.Second, answer(200, page))
 			time.Sleep(8 * time.Second)
 		}
 		wantBetween(t, "scrapes in 80 s of renewals", len(rec.of("a")), 72, 90)
@@ -342,8 +349,8 @@ func TestUnseenUpstreamsExpire(t *testing.T) {
 func TestPanicsAreFailedScrapes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, rec := run(t, Config{MaxConcurrent: 2})
-		p.Set(t, "bad", time.Second, 0, func(context.Context) (io.ReadCloser, int, string, error) { panic("bug") })
-		p.Set(t, "good", time.Second, 0, answer(200, page))
+		rec.ask(p, t, "bad", time.Second, 0, func(context.Context) (io.ReadCloser, int, error) { panic("bug") })
+		rec.ask(p, t, "good", time.Second, 0, answer(200, page))
 		time.Sleep(30 * time.Second)
 		bad := rec.of("bad")
 		if len(bad) < 3 || bad[0].reason != ReasonOther || p.Panics() != uint64(len(bad)) {
@@ -357,7 +364,7 @@ func TestUpstreamsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, rec := run(t, Config{MaxUpstreams: 2})
 		for _, id := range []string{"a", "b", "c"} {
-			p.Set(t, id, 0, 0, answer(200, page))
+			rec.ask(p, t, id, 0, 0, answer(200, page))
 		}
 		time.Sleep(5 * time.Second)
 		if len(rec.of("b")) == 0 || len(rec.of("c")) != 0 {
@@ -375,7 +382,7 @@ func TestConcurrentOwners(t *testing.T) {
 			wg.Go(func() {
 				for i := range 50 {
 					owner := new(int)
-					p.Set(owner, fmt.Sprint(i%5), time.Second, 0, answer(200, page))
+					rec.ask(p, owner, fmt.Sprint(i%5), time.Second, 0, answer(200, page))
 					time.Sleep(100 * time.Millisecond)
 					p.Drop(owner)
 				}
