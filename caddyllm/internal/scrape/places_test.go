@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// counted is a fetch of a fixed answer that counts its calls and the bodies
-// not closed.
+// counted is a fetch of an answer that counts its calls and the bodies not
+// closed.
 type counted struct {
+	mu     sync.Mutex
 	status int
 	text   string
 	err    error
@@ -22,9 +24,28 @@ type counted struct {
 }
 
 // Close implements io.Closer.
-func (c *counted) Close() error { c.open--; return nil }
+func (c *counted) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+	return nil
+}
+
+func (c *counted) set(status int, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status, c.text = status, text
+}
+
+func (c *counted) counts() (calls, open int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls, c.open
+}
 
 func (c *counted) fetch(context.Context) (io.ReadCloser, int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.calls++
 	if c.err != nil {
 		return nil, 0, c.err
@@ -49,19 +70,22 @@ func TestThePlaceWithThePageIsKept(t *testing.T) {
 				t.Fatalf("scrapes came to %+v, want the second place's page", e)
 			}
 		}
-		if json.calls != 1 || prom.calls < 9 || json.open != 0 || prom.open != 0 {
-			t.Errorf("calls = %d, %d, bodies left open = %d, %d, want 1, 10, 0, 0", json.calls, prom.calls, json.open, prom.open)
+		first, firstOpen := json.counts()
+		second, secondOpen := prom.counts()
+		if first != 1 || second < 9 || firstOpen != 0 || secondOpen != 0 {
+			t.Errorf("calls = %d, %d, bodies left open = %d, %d, want 1, 10, 0, 0", first, second, firstOpen, secondOpen)
 		}
 		// The engine is replaced by one with its page at the first place.
-		json.text, prom.status = page, 404
+		json.set(200, page)
+		prom.set(404, "")
 		time.Sleep(3 * time.Second)
 		events := rec.of("a")
-		if last := events[len(events)-1]; last.reason != "" || json.calls < 3 {
+		if last := events[len(events)-1]; last.reason != "" {
 			t.Errorf("after the page has moved, scrapes come to %+v", last)
 		}
-		before := prom.calls
+		before, _ := prom.counts()
 		time.Sleep(3 * time.Second)
-		if prom.calls != before {
+		if after, _ := prom.counts(); after != before {
 			t.Error("the place that the page has left is still asked")
 		}
 	})
@@ -70,16 +94,16 @@ func TestThePlaceWithThePageIsKept(t *testing.T) {
 func TestTheFirstPlaceAnswersIfNoneHasAPage(t *testing.T) {
 	for _, c := range []struct {
 		name         string
-		first        counted
+		first        *counted
 		reason       string
 		status, more int // calls of the second place
 	}{
-		{"a key is missing", counted{status: 401}, ReasonStatus, 401, 1},
-		{"no metrics", counted{status: 404, text: "<html>"}, ReasonStatus, 404, 1},
-		{"another engine", counted{status: 200, text: "python_info 1\n"}, ReasonUnknownEngine, 200, 1},
-		{"an unknown coding", counted{err: errCoding}, ReasonNotMetrics, 0, 1},
-		{"away", counted{err: errors.New("no route")}, ReasonOther, 0, 0},
-		{"too large", counted{status: 200, text: strings.Repeat(page, 1000)}, ReasonTooLarge, 200, 0},
+		{"a key is missing", &counted{status: 401}, ReasonStatus, 401, 1},
+		{"no metrics", &counted{status: 404, text: "<html>"}, ReasonStatus, 404, 1},
+		{"another engine", &counted{status: 200, text: "python_info 1\n"}, ReasonUnknownEngine, 200, 1},
+		{"an unknown coding", &counted{err: errCoding}, ReasonNotMetrics, 0, 1},
+		{"away", &counted{err: errors.New("no route")}, ReasonOther, 0, 0},
+		{"too large", &counted{status: 200, text: strings.Repeat(page, 1000)}, ReasonTooLarge, 200, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			none := &counted{status: 404, text: "404 page not found"}
@@ -87,11 +111,12 @@ func TestTheFirstPlaceAnswersIfNoneHasAPage(t *testing.T) {
 			rec.ask(p, t, "a", time.Second, 0, c.first.fetch, none.fetch)
 			synctest.Wait()
 			events := rec.of("a")
-			if len(events) != 1 || events[0].reason != c.reason || events[0].status != c.status || none.calls != c.more {
+			calls, open := none.counts()
+			if calls != c.more || len(events) != 1 || events[0].reason != c.reason || events[0].status != c.status {
 				t.Errorf("%s: %+v after %d calls of the second place, want %q with status %d after %d",
-					c.name, events, none.calls, c.reason, c.status, c.more)
+					c.name, events, calls, c.reason, c.status, c.more)
 			}
-			if none.open != 0 || c.first.open != 0 {
+			if _, firstOpen := c.first.counts(); open != 0 || firstOpen != 0 {
 				t.Errorf("%s: bodies are left open", c.name)
 			}
 		})
@@ -114,16 +139,17 @@ func TestFC71JobsOfOneKeyShareScrapes(t *testing.T) {
 		set(rec, "a")
 		third := set(other, "a")
 		time.Sleep(60 * time.Second)
-		wantBetween(t, "scrapes of three jobs in 60 s", asked.calls, 54, 68)
-		if len(rec.of("a")) != asked.calls || len(other.of("a")) < asked.calls-2 {
-			t.Errorf("%d scrapes are told to the sinks %d and %d times", asked.calls, len(rec.of("a")), len(other.of("a")))
+		before, _ := asked.counts()
+		wantBetween(t, "scrapes of three jobs in 60 s", before, 54, 68)
+		if len(rec.of("a")) != before || len(other.of("a")) < before-2 {
+			t.Errorf("%d scrapes are told to the sinks %d and %d times", before, len(rec.of("a")), len(other.of("a")))
 		}
 		p.Drop(third)
 		heard := len(other.of("a"))
 		set(rec, "a with a key")
-		before := asked.calls
 		time.Sleep(60 * time.Second)
-		wantBetween(t, "scrapes in two ways in 60 s", asked.calls-before, 108, 136)
+		after, _ := asked.counts()
+		wantBetween(t, "scrapes in two ways in 60 s", after-before, 108, 136)
 		if len(other.of("a")) != heard {
 			t.Error("a sink is told after its last job was dropped")
 		}
@@ -152,18 +178,18 @@ func TestChangesAreToldOnce(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		want("a good upstream", `[]`)
-		asked.status = 401
+		asked.set(401, page)
 		time.Sleep(time.Hour)
 		want("an hour without its key", `["status"]`)
-		asked.status = 200
+		asked.set(200, page)
 		time.Sleep(time.Hour)
 		want("good again", `["status" ""]`)
-		for range 600 {
-			asked.status ^= 200 ^ 401
+		for i := range 600 {
+			asked.set([]int{401, 200}[i%2], page)
 			time.Sleep(1300 * time.Millisecond)
 		}
 		wantBetween(t, "told in 13 min of change", len(told()), 20, 2+14*maxChanges)
-		asked.status = 401
+		asked.set(401, page)
 		time.Sleep(2 * time.Minute)
 		if got := told(); got[len(got)-1] != ReasonStatus {
 			t.Errorf("last told %q, want what lasts", got[len(got)-1])
