@@ -270,6 +270,7 @@ func TestFC88ReloadsKeepTheRate(t *testing.T) {
 		}
 		mu.Unlock()
 		p.Drop(old)
+		synctest.Wait() // one may just be told
 		before := len(rec.of("a"))
 		time.Sleep(time.Minute)
 		if got := len(rec.of("a")) - before; got != 0 {
