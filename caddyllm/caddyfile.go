@@ -2,6 +2,7 @@ package caddyllm
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -18,12 +19,15 @@ import (
 //	    memory          <size>
 //	    scrape          <path>|off
 //	    scrape_interval <duration>
+//	    metrics_url     <upstream>|* <url>
+//	    metrics_header  <name> <value>
 //	    retry_stale     on|off
 //	    expose          <header>
 //	    fallback        <policy> [...]
 //	}
 //
-// Each option may stand once.
+// Each option may stand once, metrics_url once for each upstream, and
+// metrics_header once for each name.
 func (p *LLMPrefix) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume policy name
 	if d.NextArg() {
@@ -32,6 +36,16 @@ func (p *LLMPrefix) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	seen := make(map[string]bool)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		option := d.Val()
+		if setPair, ok := pairOptions[option]; ok {
+			var key, value string
+			if !d.AllArgs(&key, &value) {
+				return d.ArgErr()
+			}
+			if err := setPair(p, key, value); err != nil {
+				return d.WrapErr(err)
+			}
+			continue
+		}
 		set, ok := options[option]
 		if !ok && option != "fallback" {
 			return d.Errf("unrecognized llm_prefix option '%s'", option)
@@ -109,6 +123,36 @@ var options = map[string]func(p *LLMPrefix, arg string) error{
 		p.Expose = arg
 		return checkHeaderName("expose", arg)
 	},
+}
+
+// pairOptions are those that take two arguments and may be repeated with
+// another first one.
+var pairOptions = map[string]func(p *LLMPrefix, key, value string) error{
+	"metrics_url": func(p *LLMPrefix, upstream, at string) error {
+		// The upstreams' own lines may have a scheme, which the dial address
+		// lacks; and in a Caddyfile, {host} is short for a client's.
+		if _, address, ok := strings.Cut(upstream, "://"); ok {
+			upstream = address
+		}
+		at = ownPlaceholders.Replace(at)
+		return addPair(&p.MetricsURL, "metrics_url", upstream, at, checkMetricsURL)
+	},
+	"metrics_header": func(p *LLMPrefix, name, value string) error {
+		return addPair(&p.MetricsHeader, "metrics_header", http.CanonicalHeaderKey(name), value, checkMetricsHeader)
+	},
+}
+
+var ownPlaceholders = strings.NewReplacer("{http.request.host}", "{host}", "{http.request.port}", "{port}")
+
+func addPair(to *map[string]string, option, key, value string, check func(key, value string) error) error {
+	if _, ok := (*to)[key]; ok {
+		return fmt.Errorf("llm_prefix option '%s %s' already specified", option, key)
+	}
+	if *to == nil {
+		*to = make(map[string]string)
+	}
+	(*to)[key] = value
+	return check(key, value)
 }
 
 // parseSize reads bytes with or without a unit. Zero is out of range here; in

@@ -44,12 +44,17 @@ func TestCaddyfile(t *testing.T) {
 			memory 1GiB
 			scrape /prometheus/metrics
 			scrape_interval 250ms
+			metrics_url a:1 https://[::1]:9090/a?b=c
+			metrics_url http://b:1 http://{host}:{port}/{env.METRICS}
+			metrics_url * http://{host}:8002/metrics
+			metrics_header authorization "Bearer {env.KEY}"
+			metrics_header X-Scope-OrgID llm
 			retry_stale off
 			expose x-llm-route
 			fallback header X-User {
 				fallback round_robin
 			}
-		}`, `{"block":512,"expose":"x-llm-route","fallback":{"fallback":{"policy":"round_robin"},"field":"X-User","policy":"header"},"max_body":4194304,"memory":1073741824,"policy":"llm_prefix","retry_stale":false,"scrape":"/prometheus/metrics","scrape_interval":250000000,"state":"chat"}`},
+		}`, `{"block":512,"expose":"x-llm-route","fallback":{"fallback":{"policy":"round_robin"},"field":"X-User","policy":"header"},"max_body":4194304,"memory":1073741824,"metrics_header":{"Authorization":"Bearer {env.KEY}","X-Scope-Orgid":"llm"},"metrics_url":{"*":"http://{host}:8002/metrics","a:1":"https://[::1]:9090/a?b=c","b:1":"http://{host}:{port}/{env.METRICS}"},"policy":"llm_prefix","retry_stale":false,"scrape":"/prometheus/metrics","scrape_interval":250000000,"state":"chat"}`},
 		{"scrape off", ` {
 			scrape off
 		}`, `{"policy":"llm_prefix","scrape":"off"}`},
@@ -80,6 +85,24 @@ func TestCaddyfileMistakes(t *testing.T) {
 		{"scrape metrics", "scrape must be a path that begins with '/', or 'off', got \"metrics\", at Caddyfile:4"},
 		{"scrape_interval 5", "scrape_interval must be a duration such as 500ms, got '5', at Caddyfile:4"},
 		{"scrape_interval 1ms", "scrape_interval must be from 50ms to 1m0s, got '1ms', at Caddyfile:4"},
+		{"scrape_interval 0", "scrape_interval must be from 50ms to 1m0s, got '0', at Caddyfile:4"},
+		{"scrape_interval -1s", "scrape_interval must be from 50ms to 1m0s, got '-1s', at Caddyfile:4"},
+		{"scrape_interval 10h", "scrape_interval must be from 50ms to 1m0s, got '10h', at Caddyfile:4"},
+		{"metrics_url a:1", "wrong argument count or unexpected line ending after 'a:1', at Caddyfile:4"},
+		{"metrics_url a:1 http://b c", "wrong argument count or unexpected line ending after 'http://b', at Caddyfile:4"},
+		{"metrics_url a:1 b:9090/metrics", "metrics_url must be a URL such as http://{host}:9090/metrics, at Caddyfile:4"},
+		{"metrics_url a:1 ftp://b/metrics", "metrics_url must be a URL such as http://{host}:9090/metrics, at Caddyfile:4"},
+		{"metrics_url a:1 http:///metrics", "metrics_url must be a URL such as http://{host}:9090/metrics, at Caddyfile:4"},
+		{"metrics_url a:1 http://u:SECRET@b/", "metrics_url must have no user or password; use metrics_header Authorization, at Caddyfile:4"},
+		{"metrics_url a:1 http://b/#c", "metrics_url must have no fragment, at Caddyfile:4"},
+		{"metrics_url \"\" http://b", "metrics_url must name an upstream, or * for all, at Caddyfile:4"},
+		{"metrics_url a:1 http://b\n\t\t\tmetrics_url http://a:1 http://c", "llm_prefix option 'metrics_url a:1' already specified, at Caddyfile:5"},
+		{"metrics_header X-Key", "wrong argument count or unexpected line ending after 'X-Key', at Caddyfile:4"},
+		{"metrics_header \"a b\" SECRET", "metrics_header must be the name of a header and its value, got \"a b\", at Caddyfile:4"},
+		{"metrics_header X-Key \"\"", "metrics_header X-Key must have a value that a header can hold, at Caddyfile:4"},
+		{"metrics_header X-Key \"SECRET\x01\"", "metrics_header X-Key must have a value that a header can hold, at Caddyfile:4"},
+		{"metrics_header accept-encoding br", "metrics_header can't set Accept-Encoding, at Caddyfile:4"},
+		{"metrics_header X-Key a\n\t\t\tmetrics_header x-key b", "llm_prefix option 'metrics_header X-Key' already specified, at Caddyfile:5"},
 		{"retry_stale maybe", "retry_stale must be on or off, got 'maybe', at Caddyfile:4"},
 		{"expose \"a b\"", "expose must be the name of a header, got \"a b\", at Caddyfile:4"},
 		{"state \"\"", "state must not be empty, at Caddyfile:4"},
@@ -91,6 +114,9 @@ func TestCaddyfileMistakes(t *testing.T) {
 			t.Errorf("%q: no error, want %q", c.option, c.want)
 		} else if !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.option, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%q: the error shows the secret: %v", c.option, err)
 		}
 	}
 	if _, err := adapt(t, " 5"); err == nil || !strings.Contains(err.Error(), "Caddyfile:3") {
@@ -113,9 +139,19 @@ func TestValidate(t *testing.T) {
 		{LLMPrefix{ScrapeInterval: 1}, "scrape_interval"},
 		{LLMPrefix{Scrape: "metrics"}, "scrape"},
 		{LLMPrefix{Expose: "a b"}, "expose"},
+		{LLMPrefix{MetricsURL: map[string]string{"*": "http://{host}:1/{env.A}"}, MetricsHeader: map[string]string{"a": "{env.B}"}}, ""},
+		{LLMPrefix{MetricsURL: map[string]string{"*": "http://{env.A}:99999/"}}, ""}, // only known when it is loaded
+		{LLMPrefix{MetricsURL: map[string]string{"": "http://a"}}, "metrics_url"},
+		{LLMPrefix{MetricsURL: map[string]string{"*": "a"}}, "metrics_url"},
+		{LLMPrefix{MetricsHeader: map[string]string{"": "a"}}, "metrics_header"},
+		{LLMPrefix{MetricsHeader: map[string]string{"A": "a\n"}}, "metrics_header"},
+		{LLMPrefix{MetricsHeader: map[string]string{"A": "a", "a": "b"}}, "metrics_header"},
+		{LLMPrefix{MetricsHeader: map[string]string{"Connection": "close"}}, "metrics_header"},
+		{LLMPrefix{Scrape: "off", MetricsHeader: map[string]string{"A": "a"}}, "metrics_url and metrics_header"},
+		{LLMPrefix{Scrape: "off", MetricsURL: map[string]string{"*": "http://a"}}, "metrics_url and metrics_header"},
 	} {
 		err := c.policy.Validate()
-		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want+" must be ") {
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want+" ") {
 			t.Errorf("Validate(%+v) = %v, want an error about %q", c.policy, err, c.want)
 		}
 	}

@@ -53,13 +53,30 @@ type LLMPrefix struct {
 	Memory int64 `json:"memory,omitempty"`
 
 	// The path of the upstreams' metrics, or `off` to rely on own traffic
-	// alone. Default: `/metrics`.
+	// alone. One redirect to the same host and port is followed. Default:
+	// `/metrics`, and `/prometheus/metrics` for upstreams that have no page
+	// there.
 	Scrape string `json:"scrape,omitempty"`
 
 	// How often each upstream's metrics are fetched, 50ms to 1m, with a
 	// jitter of 10 %. An upstream that fails is asked less often.
 	// Default: 1s.
 	ScrapeInterval caddy.Duration `json:"scrape_interval,omitempty"`
+
+	// Where the metrics of an upstream are, if not at its own address: a URL
+	// by the upstream's dial address, or by `*` for all that aren't named.
+	// `{host}` and `{port}` stand for the upstream's, an IPv6 address in
+	// brackets; other placeholders may be those that need no request, such
+	// as `{env.*}`. The proxy's TLS settings hold there too. Triton has its
+	// metrics at `http://{host}:8002/metrics`. Default: none.
+	MetricsURL map[string]string `json:"metrics_url,omitempty"`
+
+	// Header fields of the requests for metrics, by name, such as a key.
+	// Values may have placeholders that need no request, such as
+	// `{env.METRICS_KEY}` or `{file./run/secrets/key}`; they are evaluated
+	// for each scrape. The header is sent to where the upstream's metrics
+	// are, and not to where these redirect. Default: none.
+	MetricsHeader map[string]string `json:"metrics_header,omitempty"`
 
 	// Whether a request is sent again when the idle connection that it was
 	// written to turns out to have been closed by the upstream. Engines
@@ -90,8 +107,10 @@ type settings struct {
 	maxBody        int64
 	block          int
 	memory         int64
-	scrapePath     string // empty: off
+	scrapePaths    []string // in the order to be tried; none: off
 	scrapeInterval time.Duration
+	metricsURL     map[string]string // by dial address
+	metricsHeader  map[string]string // names are canonical
 	retryStale     bool
 	expose         string
 }
@@ -108,7 +127,6 @@ const (
 	defaultMemory         = 256 << 20
 	minMemory             = 1 << 20
 	maxMemory             = 64 << 30
-	defaultScrape         = "/metrics"
 	scrapeOff             = "off"
 	defaultScrapeInterval = time.Second
 	minScrapeInterval     = 50 * time.Millisecond
@@ -131,6 +149,9 @@ func (p *LLMPrefix) Provision(ctx caddy.Context) error {
 		return err
 	}
 	p.settings = p.withDefaults()
+	if err := p.settings.checkPlaceholders(); err != nil {
+		return err
+	}
 
 	// With the default policy no module is loaded through FallbackRaw, so
 	// that the config which the admin API shows stays the user's.
@@ -166,6 +187,7 @@ func (p *LLMPrefix) Validate() error {
 		checkRange("memory", p.Memory, minMemory, maxMemory),
 		checkRange("scrape_interval", time.Duration(p.ScrapeInterval), minScrapeInterval, maxScrapeInterval),
 		checkScrape(p.Scrape),
+		p.checkPages(),
 		checkHeaderName("expose", p.Expose),
 	)
 }
@@ -198,7 +220,9 @@ func (p *LLMPrefix) withDefaults() settings {
 		maxBody:        p.MaxBody,
 		block:          p.Block,
 		memory:         p.Memory,
-		scrapePath:     p.Scrape,
+		scrapePaths:    []string{p.Scrape},
+		metricsURL:     p.MetricsURL,
+		metricsHeader:  make(map[string]string, len(p.MetricsHeader)),
 		scrapeInterval: time.Duration(p.ScrapeInterval),
 		retryStale:     p.RetryStale == nil || *p.RetryStale,
 		expose:         http.CanonicalHeaderKey(p.Expose),
@@ -215,10 +239,14 @@ func (p *LLMPrefix) withDefaults() settings {
 	if s.memory == 0 {
 		s.memory = defaultMemory
 	}
-	if s.scrapePath == "" {
-		s.scrapePath = defaultScrape
-	} else if s.scrapePath == scrapeOff {
-		s.scrapePath = ""
+	switch p.Scrape {
+	case "":
+		s.scrapePaths = defaultPaths
+	case scrapeOff:
+		s.scrapePaths = nil
+	}
+	for name, value := range p.MetricsHeader {
+		s.metricsHeader[http.CanonicalHeaderKey(name)] = value
 	}
 	if s.scrapeInterval == 0 {
 		s.scrapeInterval = defaultScrapeInterval

@@ -159,7 +159,7 @@ func (f *flight) next(pool reverseproxy.UpstreamPool, r *http.Request, w http.Re
 	if p.upstreams.blind {
 		a.listen(r)
 	}
-	p.upstreams.seen(upstream.Dial)
+	p.upstreams.seen(pool)
 	f.publish(a, r, w)
 	return upstream
 }

@@ -3,11 +3,12 @@ package caddyllm
 import (
 	"context"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -23,11 +24,12 @@ import (
 // transport, and the upstreams that its config names. This file alone knows
 // Caddy's Handler and Upstream.
 type upstreams struct {
-	policy    *LLMPrefix
-	transport http.RoundTripper           // for scrapes; nil if the policy has no proxy
-	own       *reverseproxy.HTTPTransport // made here because the config names none
-	static    []string                    // dial addresses in the config
-	blind     bool                        // answers can't be observed
+	policy  *LLMPrefix
+	scrapes *scrapeTransport            // nil if the policy has no proxy
+	own     *reverseproxy.HTTPTransport // made here because the config names none
+	static  []string                    // dial addresses in the config
+	offered *offered                    // nil if there are no others
+	blind   bool                        // answers can't be observed
 }
 
 // attach finds the proxy that the policy is being provisioned for and puts the
@@ -50,6 +52,9 @@ func attach(ctx caddy.Context, p *LLMPrefix) (*upstreams, error) {
 	for _, up := range h.Upstreams {
 		u.static = append(u.static, up.Dial)
 	}
+	if h.DynamicUpstreamsRaw != nil || h.DynamicUpstreams != nil {
+		u.offered = &offered{at: make(map[string]time.Time)}
+	}
 	switch t := h.Transport.(type) {
 	case nil:
 		u.own = new(reverseproxy.HTTPTransport)
@@ -57,22 +62,39 @@ func attach(ctx caddy.Context, p *LLMPrefix) (*upstreams, error) {
 			return nil, err
 		}
 		h.Transport = &observer{u.own, p}
-		u.transport, u.blind = u.own, false
+		u.scrapes, u.blind = scrapesThrough(u.own), false
 	case *reverseproxy.HTTPTransport:
 		h.Transport = &observer{t, p}
-		u.transport, u.blind = t, false
+		u.scrapes, u.blind = scrapesThrough(t), false
 	case *observer: // another policy of this proxy was there first
-		u.transport = t.HTTPTransport
+		u.scrapes = scrapesThrough(t.HTTPTransport)
 	default:
-		u.transport = t
+		u.scrapes = &scrapeTransport{same: t, elsewhere: new(http.Transport)}
 	}
-	return u, nil
+	return u, u.checkNames()
+}
+
+// checkNames finds a metrics_url for an upstream that isn't there.
+func (u *upstreams) checkNames() error {
+	if u.offered != nil {
+		return nil // it may come
+	}
+	for name := range u.policy.settings.metricsURL {
+		if name != anyUpstream && !slices.Contains(u.static, name) {
+			return fmt.Errorf("metrics_url names %s, which is none of the upstreams %s", name, strings.Join(u.static, ", "))
+		}
+	}
+	return nil
+}
+
+func (u *upstreams) scraping() bool {
+	return u.scrapes != nil && len(u.policy.settings.scrapePaths) > 0
 }
 
 // scrapeOnceStarted begins to scrape the config's upstreams when the config is
 // in force. Validating a config, or failing to load one, must not.
 func (u *upstreams) scrapeOnceStarted(ctx caddy.Context) error {
-	if u.transport == nil || u.policy.settings.scrapePath == "" {
+	if !u.scraping() {
 		return nil
 	}
 	app, err := ctx.AppIfConfigured("events")
@@ -88,38 +110,101 @@ type starter struct{ u *upstreams }
 // Handle implements caddyevents.Handler.
 func (s starter) Handle(context.Context, caddy.Event) error {
 	for _, dial := range s.u.static {
-		s.u.scrape(dial, 0)
+		if err := s.u.scrape(dial, 0); err != nil {
+			s.u.policy.logger.Info("upstream's metrics are not scraped", zap.String("upstream", dial), zap.Error(err))
+		}
 	}
-	s.u.policy.shared.startPolling()
+	s.u.policy.shared.poller.run()
 	return nil
 }
 
 // unseenAfter is how long an upstream from a dynamic source is scraped after
-// the last request that went there.
-const unseenAfter = 10 * time.Minute
+// it was last offered for a request.
+const unseenAfter = time.Minute
 
-// seen begins to scrape upstreams that the config doesn't name.
-func (u *upstreams) seen(dial string) {
-	if u.transport == nil || u.policy.settings.scrapePath == "" || slices.Contains(u.static, dial) {
-		return
-	}
-	u.scrape(dial, unseenAfter)
+// offered notes when upstreams of a dynamic source were last offered, in
+// steps, as the poller needs not know of each request.
+type offered struct {
+	mu sync.Mutex
+	at map[string]time.Time
 }
 
-func (u *upstreams) scrape(dial string, expiry time.Duration) {
+// due are those of a pool that the poller must be told of.
+func (o *offered) due(now time.Time, pool reverseproxy.UpstreamPool) (due []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, up := range pool {
+		if last, ok := o.at[up.Dial]; !ok || now.Sub(last) >= unseenAfter/4 {
+			o.at[up.Dial] = now
+			due = append(due, up.Dial)
+		}
+	}
+	if len(due) > 0 && len(o.at) > 2*len(pool) {
+		maps.DeleteFunc(o.at, func(_ string, last time.Time) bool { return now.Sub(last) >= unseenAfter })
+	}
+	return due
+}
+
+// seen keeps upstreams scraped that the config doesn't name, as long as their
+// source offers them.
+func (u *upstreams) seen(pool reverseproxy.UpstreamPool) {
+	if u.offered == nil || !u.scraping() {
+		return
+	}
+	for _, dial := range u.offered.due(time.Now(), pool) {
+		if slices.Contains(u.static, dial) {
+			continue
+		}
+		if err := u.scrape(dial, unseenAfter); err != nil {
+			u.policy.logger.Debug("upstream's metrics are not scraped", zap.String("upstream", dial), zap.Error(err))
+		}
+	}
+}
+
+// scrape has an upstream scraped from now on.
+func (u *upstreams) scrape(dial string, expiry time.Duration) error {
 	// An address that a request decides on can't be asked without one.
 	addr, err := resolve(dial)
 	if err != nil {
-		u.policy.logger.Debug("not scraping upstream", zap.String("upstream", dial), zap.Error(err))
-		return
+		return err
 	}
-	u.policy.shared.poller.Set(u, dial, u.policy.settings.scrapeInterval, expiry, u.fetcher(addr))
+	s := &u.policy.settings
+	job := scrape.Job{
+		Owner: u, Sink: u.policy.shared, Upstream: dial,
+		Interval: s.scrapeInterval, Expiry: expiry,
+	}
+	key := []string{dial, u.scrapes.options}
+	for _, name := range slices.Sorted(maps.Keys(s.metricsHeader)) {
+		key = append(key, name, s.metricsHeader[name])
+	}
+	ask := func(rt http.RoundTripper, at *url.URL) {
+		job.Places = append(job.Places, scrape.HTTP(rt, at, s.header))
+		key = append(key, at.String())
+	}
+	elsewhere, err := s.pageURL(dial, addr)
+	switch {
+	case err != nil:
+		return err
+	case elsewhere != nil:
+		ask(proxied{rt: u.scrapes.elsewhere}, elsewhere)
+	default:
+		rt, base := u.scrapes.at(addr)
+		for _, path := range s.scrapePaths {
+			ask(rt, base.JoinPath(path))
+		}
+	}
+	job.Key = strings.Join(key, "\x00")
+	u.policy.shared.poller.Set(job)
+	return nil
 }
 
 // detach ends what attach and the scrapes began.
 func (u *upstreams) detach() {
 	if u.policy.shared != nil {
 		u.policy.shared.poller.Drop(u)
+	}
+	if u.scrapes != nil {
+		u.scrapes.close()
 	}
 	if u.own != nil {
 		_ = u.own.Cleanup() // closes idle connections; it can't fail
@@ -140,40 +225,6 @@ func resolve(dial string) (caddy.NetworkAddress, error) {
 	}
 	return addr, nil
 }
-
-// fetcher asks for an upstream's metrics as the proxy's health checks ask:
-// through the proxy's transport, so that TLS and unix sockets work alike.
-func (u *upstreams) fetcher(addr caddy.NetworkAddress) scrape.Fetch {
-	target := &url.URL{Scheme: "http", Host: addr.JoinHostPort(0), Path: u.policy.settings.scrapePath}
-	port := strconv.FormatUint(uint64(addr.StartPort), 10)
-	info := reverseproxy.DialInfo{Network: addr.Network, Address: addr.JoinHostPort(0), Host: addr.Host, Port: port}
-	if addr.IsUnixNetwork() {
-		target.Host, info.Port = "localhost", ""
-	}
-	if o, ok := u.transport.(reverseproxy.HealthCheckSchemeOverriderTransport); ok {
-		o.OverrideHealthCheckScheme(target, port)
-	}
-	transport := u.transport
-	return func(ctx context.Context) (io.ReadCloser, int, string, error) {
-		ctx = context.WithValue(ctx, caddy.ReplacerCtxKey, caddy.NewReplacer())
-		ctx = context.WithValue(ctx, dialInfoKey, info)
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
-		if err != nil {
-			return nil, 0, "", err
-		}
-		req.Header.Set("User-Agent", "caddy-llm-prefix")
-		req.Header.Set("Accept", "text/plain;version=0.0.4;q=1,*/*;q=0.1")
-		res, err := transport.RoundTrip(req)
-		if err != nil {
-			return nil, 0, "", err
-		}
-		return res.Body, res.StatusCode, res.Header.Get("Content-Type"), nil
-	}
-}
-
-// dialInfoKey equals the proxy's own unexported key: the key's type is
-// exported, and the transport finds the address to dial by it.
-const dialInfoKey = caddy.CtxKey("reverse_proxy.dial_info")
 
 // available lists the upstreams that the proxy may use now, as targets of the
 // decision; the two slices go together.

@@ -58,7 +58,7 @@ var banned = []struct{ from, to, why string }{
 // goroutineHomes are the only ones that may start goroutines outside of tests
 // and commands; each says who stops what it starts.
 var goroutineHomes = []string{
-	"caddyllm/state.go",
+	"caddyllm/polling.go",
 	"caddyllm/internal/scrape/",
 	"simengine/live/",
 	"simengine/vllmapi/",
