@@ -28,6 +28,7 @@ type candidate struct {
 	rank   rank
 	probe  bool
 	known  bool // its page counts
+	owned  bool // peers would choose it
 }
 
 // rank comes before cost.
@@ -58,6 +59,7 @@ type outlook struct {
 	prompt  float64 // tokens
 	block   float64 // tokens
 	unknown others  // what others bring where no page counts
+	heard   float64 // weight of the queue that others bring
 }
 
 // maxPrompt bounds what one request can make us believe of its length, tokens.
@@ -112,6 +114,11 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 		prompt:  min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt),
 		block:   r.blockTokens(q.Model),
 		unknown: r.guess(),
+		heard:   1,
+	}
+	if owner := r.owner(q); owner >= 0 {
+		r.candidates[owner].owned = true
+		o.heard = peersHeard
 	}
 	for i := range r.candidates {
 		c := &r.candidates[i]
@@ -134,8 +141,12 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
 	t := terms{prompt: o.prompt}
 	// The engine computes at least the last block anew.
 	t.matched = max(min(float64(c.blocks)*o.block, o.prompt-o.block), 0)
-	missed := max(o.prompt-t.matched, o.block)
-	t.work = requestWork + missed + attention*missed*(t.matched+missed/2)
+	held := t.matched
+	if c.owned {
+		held += r.peers.guess * max(o.prompt-o.block-held, 0)
+	}
+	missed := max(o.prompt-held, o.block)
+	t.work = requestWork + missed + attention*missed*(held+missed/2)
 	// Only tokens are discounted: what a request costs beyond them it costs
 	// anywhere, and an idle holder stays the best choice.
 	t.worth = requestWork + (t.work-requestWork)*r.wanted(int(c.blocks), missed, o.block)
@@ -143,6 +154,7 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
 	if c.known {
 		brought = u.brought
 	}
+	brought.waiting *= o.heard
 	t.ahead = r.ahead(now, u, brought)
 	t.memory = r.memoryWait(u, o.prompt, c.known)
 	t.stalls = stall * (float64(u.decoding) + brought.running)

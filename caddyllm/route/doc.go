@@ -28,13 +28,18 @@
 // first token, or when its counters move. Load that can't be seen is never
 // taken for none: it is guessed as that of the upstreams that can be seen.
 //
+// Where scrapes show that other gateways send to the same upstreams, a prompt's
+// owner, on which all gateways agree by hashing, is thought to hold a part of
+// what nobody here has seen: another gateway may have sent it there.
+//
 // # Reading guide
 //
 // api.go has the vocabulary, router.go the life of a request, upstream.go what
 // of it an upstream carries. cost.go is the formula, popular.go its discount
 // for popular prefixes, pulse.go its ear for steps, ties.go how ties fall.
 // foreign.go is what scrapes teach, learn.go what answers teach, suspect.go
-// what silence teaches. snapshot.go shows it all.
+// what silence teaches, peers.go what the load of others teaches. snapshot.go
+// shows it all.
 //
 // Nothing here knows the time or chance but by arguments and Options.Seed. A
 // Router is not safe for concurrent use; a Pulse is.

@@ -58,6 +58,7 @@ func (r *Router) Scraped(at time.Time, id string, l *Load) {
 	}
 	u.load, u.scraped = page, now
 	u.judgePage()
+	r.noteLoad(u, now)
 	if u.slot >= 0 {
 		r.index.SetCap(u.slot, r.capacityBlocks(u))
 	}

@@ -233,6 +233,7 @@ func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
 	}
 	u := f.up
 	cached := float64(min(max(usage.CachedTokens, 0), usage.PromptTokens))
+	r.peers.learnGuess(f, cached)
 	u.matchedTokens += f.matched
 	u.cachedTokens += cached
 	u.promptTokens += float64(usage.PromptTokens)

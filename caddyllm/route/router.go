@@ -49,6 +49,7 @@ type Router struct {
 	ratesAt time.Duration
 	popular popularity
 	answers answers
+	peers   peers
 
 	// Scratch of one decision, kept so that deciding allocates nothing.
 	held       []int32
@@ -73,6 +74,7 @@ func New(o Options) *Router {
 		flights:    make([]flight, 1), // place 0 stays unused: the zero Ticket names none
 		tokens:     newTokenRates(),
 		answers:    newAnswers(),
+		peers:      newPeers(),
 		swept:      never,
 		ratesAt:    never,
 		rates:      rates{priorSpeed.rate(), priorSpeed.rate()},
@@ -92,6 +94,7 @@ type flight struct {
 	text       float64  // bytes of the prompt that tokens are estimated from
 	model      uint64
 	stream     bool
+	owned      bool // sent to the owner that peers agree on
 	decoding   bool
 	sent       time.Duration
 }
@@ -144,6 +147,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms) 
 		text:       textBytes(q),
 		model:      q.Model,
 		stream:     q.Stream,
+		owned:      c.owned,
 		sent:       now,
 	}
 	r.popular.note(q.Chain, len(r.candidates))
