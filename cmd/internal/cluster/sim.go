@@ -312,12 +312,17 @@ func (s *sim) due(engine int) {
 func (s *sim) step(engine int) error {
 	r := s.replicas[engine]
 	outputs := r.engine.Step(s.now)
+	heard := uint64(0) // proxies, by bit
 	for i := range outputs {
 		o := &outputs[i]
+		j := &s.jobs[s.attempts[o.ID]]
 		if !o.First && !o.Finished {
+			if bit := uint64(1) << (j.proxy & 63); heard&bit == 0 {
+				heard |= bit
+				s.proxies[j.proxy].policy.Token(s.now, o.ID)
+			}
 			continue
 		}
-		j := &s.jobs[s.attempts[o.ID]]
 		if j.attempt != o.ID || o.Reason == simengine.ReasonAbort {
 			continue
 		}

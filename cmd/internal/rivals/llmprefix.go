@@ -13,14 +13,21 @@ type llmPrefix struct {
 	block   int
 	ids     []string
 	targets []route.Target
-	tickets map[uint64]route.Ticket
+	tickets map[uint64]ticket
+}
+
+// ticket is a request on its way.
+type ticket struct {
+	route.Ticket
+	pulse *route.Pulse
+	last  time.Duration // of its tokens
 }
 
 // epoch is the wall clock's time at the beginning of a replay.
 var epoch = time.Unix(1_700_000_000, 0)
 
 func newLLMPrefix(env Env, s settings) Policy {
-	p := &llmPrefix{block: int(s["block"]), tickets: make(map[uint64]route.Ticket)}
+	p := &llmPrefix{block: int(s["block"]), tickets: make(map[uint64]ticket)}
 	p.router = route.New(route.Options{BlockBytes: p.block, Seed: env.Seed})
 	for i := range env.Upstreams {
 		p.ids = append(p.ids, "engine"+strconv.Itoa(i)+":8000")
@@ -34,12 +41,27 @@ func (p *llmPrefix) Pick(now time.Duration, q *Request, targets []Target) int {
 		p.targets = append(p.targets, route.Target{ID: p.ids[t.Upstream], Tried: t.Tried})
 	}
 	c, _ := p.router.Pick(epoch.Add(now), &route.Request{Chain: q.Chain(p.block), Bytes: q.Bytes, Stream: true}, p.targets)
-	p.tickets[q.ID] = c.Ticket
+	p.tickets[q.ID] = ticket{Ticket: c.Ticket, pulse: c.Pulse}
 	return c.Index
 }
 
 func (p *llmPrefix) FirstToken(now time.Duration, id uint64) {
-	p.router.FirstByte(epoch.Add(now), p.tickets[id])
+	p.router.FirstByte(epoch.Add(now), p.tickets[id].Ticket)
+	p.Token(now, id)
+}
+
+func (p *llmPrefix) Token(now time.Duration, id uint64) {
+	t, ok := p.tickets[id]
+	if !ok {
+		return
+	}
+	var gap time.Duration
+	if t.last > 0 {
+		gap = now - t.last
+	}
+	t.pulse.Beat(epoch.Add(now), gap)
+	t.last = now
+	p.tickets[id] = t
 }
 
 func (p *llmPrefix) End(now time.Duration, id uint64, o Outcome, usage *Usage) {
@@ -53,7 +75,7 @@ func (p *llmPrefix) End(now time.Duration, id uint64, o Outcome, usage *Usage) {
 			CachedTokens: usage.CachedTokens, CachedKnown: true,
 		}
 	}
-	p.router.Done(epoch.Add(now), p.tickets[id], end, told)
+	p.router.Done(epoch.Add(now), p.tickets[id].Ticket, end, told)
 	delete(p.tickets, id)
 }
 

@@ -74,6 +74,9 @@ type Policy interface {
 	// usage is nil unless the answer is complete.
 	FirstToken(now time.Duration, id uint64)
 	End(now time.Duration, id uint64, o Outcome, usage *Usage)
+	// Token is told, at the end of an engine's step, of one stream of the proxy
+	// that got a token in it and had one before.
+	Token(now time.Duration, id uint64)
 	// Scraped is told what a page said, page nil where it couldn't be had.
 	Scraped(now time.Duration, upstream int, page *Page)
 }

@@ -1,0 +1,98 @@
+package route
+
+import (
+	"testing"
+	"time"
+)
+
+// crowded is a desk whose upstreams show, page after page, as many requests of
+// others as this gateway has.
+func crowded(t *testing.T, n int) *desk {
+	t.Helper()
+	d := newDesk(t, n)
+	for i := range n {
+		q := prompt("own", 1, i, 2)
+		c := d.pick(q)
+		d.r.FirstByte(d.now, c.Ticket)
+	}
+	for range 2 * peersAfter {
+		d.now = d.now.Add(time.Second / time.Duration(n))
+		for i := range n {
+			d.scrape(i, 0, 2)
+		}
+	}
+	return d
+}
+
+// Gateways that share nothing agree where a session belongs that none of them
+// has seen, also where loads differ somewhat.
+func TestGatewaysAgreeOnAnOwnerWithoutAWord(t *testing.T) {
+	const n = 6
+	a, b := crowded(t, n), crowded(t, n)
+	if got := a.r.peers.count(); got < 1.8 || got > 2.2 {
+		t.Fatalf("%.2f gateways seem to be, want 2", got)
+	}
+	agreed := 0
+	for i := range 60 {
+		q := prompt("system", 4, i, 12)
+		x, y := a.pick(q), b.pick(q)
+		if x.Index == y.Index {
+			agreed++
+		}
+		a.r.Done(a.now, x.Ticket, Cancelled, nil)
+		b.r.Done(b.now, y.Ticket, Cancelled, nil)
+		// What one of them does moves its own loads, and not the other's.
+		c := a.pick(prompt("noise", 1, i, 3))
+		a.now = a.now.Add(20 * time.Millisecond)
+		a.r.FirstByte(a.now, c.Ticket)
+		a.r.Done(a.now, c.Ticket, Completed, nil)
+	}
+	if agreed < 50 {
+		t.Errorf("two gateways agree on %d of 60 new sessions", agreed)
+	}
+}
+
+// A gateway that is alone, and one beside which a stray request is seen, own
+// all that they know of.
+func TestAloneThereIsNoOwner(t *testing.T) {
+	d := newDesk(t, 4)
+	for i := range 8 {
+		c := d.pick(prompt("own", 1, i, 2))
+		d.r.FirstByte(d.now, c.Ticket)
+	}
+	for round := range 4 * peersAfter {
+		d.now = d.now.Add(time.Second)
+		for i := range d.targets {
+			own := len(d.r.upstreams[d.r.slots[d.targets[i].ID]].queue) + d.r.upstreams[d.r.slots[d.targets[i].ID]].decoding
+			stray := 0
+			if round%10 == 0 && i == 0 {
+				stray = 1
+			}
+			d.scrape(i, 0, float64(own+stray))
+		}
+	}
+	if got := d.r.peers.count(); got != 1 {
+		t.Errorf("%.2f gateways seem to be, want 1", got)
+	}
+	q := prompt("new", 1, 3, 9)
+	d.pick(q)
+	if got := d.r.owner(q); got != -1 {
+		t.Errorf("upstream %d owns a prompt, though nobody else could have sent it there", got)
+	}
+}
+
+// Where sessions stay with one gateway each, owners hold nothing, and answers
+// that tell so end the belief.
+func TestAnOwnerThatHoldsNothingIsNotBelievedIn(t *testing.T) {
+	d := crowded(t, 4)
+	for i := range 400 {
+		q := prompt("session", 1, i, 20)
+		c := d.pick(q)
+		d.now = d.now.Add(50 * time.Millisecond)
+		d.r.FirstByte(d.now, c.Ticket)
+		d.r.Done(d.now, c.Ticket, Completed, &Usage{PromptTokens: q.Bytes / 4, CompletionTokens: 10, CachedTokens: c.MatchedTokens, CachedKnown: true})
+	}
+	if got := d.r.peers.guess; got > 2*guessMin {
+		t.Errorf("an owner is thought to hold %.2f of a prompt, want next to nothing", got)
+	}
+}
