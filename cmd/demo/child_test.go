@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/process"
 )
 
 // TestMain makes this binary the child of its own tests.
@@ -40,9 +42,9 @@ func self(t *testing.T, role string) string {
 	return path
 }
 
-func ended(c *child) bool {
+func ended(c *process.Child) bool {
 	select {
-	case <-c.ended:
+	case <-c.Ended:
 		return true
 	default:
 		return false
@@ -58,13 +60,13 @@ func TestChildrenAreGoneAfterStop(t *testing.T) {
 		if got := strings.Join(s.addresses, " "); !strings.HasPrefix("127.0.0.1:1 127.0.0.1:2", got) || len(s.addresses) != count {
 			t.Errorf("%s: addresses = %q, want %d", role, got, count)
 		}
-		s.stop()
-		s.stop()
-		if !ended(s.child) {
+		s.Stop()
+		s.Stop()
+		if !ended(s.Child) {
 			t.Errorf("%s: still there after stop", role)
 		}
-		if err := s.cmd.Process.Signal(syscall.Signal(0)); !errors.Is(err, os.ErrProcessDone) {
-			t.Errorf("%s: a signal to the process = %v, want %v", role, err, os.ErrProcessDone)
+		if err := syscall.Kill(s.PID(), 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%s: a signal to the process = %v, want %v", role, err, syscall.ESRCH)
 		}
 	}
 }
@@ -78,12 +80,12 @@ func TestAChildThatEndsAtOnceIsExplainedByItsLog(t *testing.T) {
 
 func TestCtrlCWhileWaitingStopsTheChild(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	c, err := start(t.TempDir(), self(t, "serves"), nil)
+	c, err := process.Start(process.Spec{Path: self(t, "serves"), Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.stop()
-	err = c.await(ctx, func() bool { cancel(); return false })
+	defer c.Stop()
+	err = c.Await(ctx, func() bool { cancel(); return false })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("await = %v, want %v", err, context.Canceled)
 	}

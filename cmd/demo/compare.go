@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/gateway"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/replay"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/trace"
 )
@@ -127,14 +128,14 @@ func (c *compare) measure(ctx context.Context, p programs, policy string, t *tra
 	if err != nil {
 		return none, err
 	}
-	defer sims.stop()
-	gateway, address, err := startGateway(ctx, dir, p.caddy, policy, sims.addresses)
+	defer sims.Stop()
+	proxy, err := gateway.Start(ctx, dir, p.caddy, gateway.Config{Policy: policy, Upstreams: sims.addresses})
 	if err != nil {
 		return none, err
 	}
-	defer gateway.stop()
+	defer proxy.Stop()
 
-	o := replay.Options{URL: "http://" + address, Concurrency: c.concurrency, Speed: c.speed, MaxTokens: c.maxTokens}
+	o := replay.Options{URL: "http://" + proxy.Address, Concurrency: c.concurrency, Speed: c.speed, MaxTokens: c.maxTokens}
 	models, err := replay.Models(ctx, replay.Options{URL: "http://" + sims.addresses[0]})
 	if err != nil {
 		return none, err

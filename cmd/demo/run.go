@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/process"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/replay"
 )
 
@@ -55,20 +56,20 @@ func (s *serve) run(ctx context.Context, p programs, stdout io.Writer) error {
 	if s.url == "" {
 		s.url = siteURL(string(text))
 	}
-	sims, err := start("", p.vllmsim, nil, "--listen", s.listen, "--count", strconv.Itoa(s.count), "--preset", s.preset)
+	sims, err := process.Start(process.Spec{Path: p.vllmsim, Args: []string{"--listen", s.listen, "--count", strconv.Itoa(s.count), "--preset", s.preset}})
 	if err != nil {
 		return err
 	}
-	defer sims.stop()
-	if err := sims.await(ctx, func() bool { return answers(s.listen) }); err != nil {
+	defer sims.Stop()
+	if err := sims.Await(ctx, func() bool { return process.Answers(s.listen) }); err != nil {
 		return err
 	}
-	gateway, err := start("", p.caddy, nil, "run", "--config", s.caddyfile, "--adapter", "caddyfile")
+	gateway, err := process.Start(process.Spec{Path: p.caddy, Args: []string{"run", "--config", s.caddyfile, "--adapter", "caddyfile"}})
 	if err != nil {
 		return err
 	}
-	defer gateway.stop()
-	if err := gateway.await(ctx, func() bool { return answers(strings.TrimPrefix(s.url, "http://")) }); err != nil {
+	defer gateway.Stop()
+	if err := gateway.Await(ctx, func() bool { return process.Answers(strings.TrimPrefix(s.url, "http://")) }); err != nil {
 		return err
 	}
 	models, err := replay.Models(ctx, replay.Options{URL: "http://" + s.listen})
@@ -86,10 +87,10 @@ Ctrl-C stops all.
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-sims.ended:
-		return sims.failure("ended")
-	case <-gateway.ended:
-		return gateway.failure("ended")
+	case <-sims.Ended:
+		return sims.Failure("ended")
+	case <-gateway.Ended:
+		return gateway.Failure("ended")
 	}
 }
 

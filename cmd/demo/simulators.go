@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/process"
 )
 
 // maxMetricsBytes bounds a page of metrics.
@@ -18,22 +20,22 @@ const maxMetricsBytes = 4 << 20
 
 // simulators are the simulated vLLM servers of one process.
 type simulators struct {
-	*child
+	*process.Child
 	addresses []string // host:port
 }
 
 // startSimulators starts count servers on free ports and waits until they
 // listen.
 func startSimulators(ctx context.Context, dir, path string, count int, args ...string) (*simulators, error) {
-	c, err := start(dir, path, nil, append([]string{"--listen", "127.0.0.1:0", "--count", strconv.Itoa(count)}, args...)...)
+	c, err := process.Start(process.Spec{Path: path, Dir: dir, Args: append([]string{"--listen", "127.0.0.1:0", "--count", strconv.Itoa(count)}, args...)})
 	if err != nil {
 		return nil, err
 	}
-	s := &simulators{child: c}
-	err = c.await(ctx, func() bool {
+	s := &simulators{Child: c}
+	err = c.Await(ctx, func() bool {
 		for len(s.addresses) < count {
 			select {
-			case line, ok := <-c.lines:
+			case line, ok := <-c.Lines:
 				if address := listening(line); address != "" {
 					s.addresses = append(s.addresses, address)
 				}
@@ -47,7 +49,7 @@ func startSimulators(ctx context.Context, dir, path string, count int, args ...s
 		return true
 	})
 	if err != nil {
-		c.stop()
+		c.Stop()
 		return nil, err
 	}
 	return s, nil

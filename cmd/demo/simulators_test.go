@@ -5,37 +5,6 @@ import (
 	"testing"
 )
 
-func TestTheCaddyfilesDifferOnlyInThePolicy(t *testing.T) {
-	upstreams := []string{"127.0.0.1:1", "127.0.0.1:2"}
-	want := `{
-	admin off
-	persist_config off
-	auto_https off
-	grace_period 1s
-	log {
-		output file "/x/access.log"
-	}
-}
-
-http://:4000 {
-	bind 127.0.0.1
-	reverse_proxy 127.0.0.1:1 127.0.0.1:2 {
-		lb_policy llm_prefix
-		lb_retries 2
-		transport http {
-			keepalive 4s
-		}
-	}
-}
-`
-	for _, policy := range policies {
-		got := caddyfile("127.0.0.1:4000", policy, upstreams, "/x/access.log")
-		if wanted := strings.Replace(want, "llm_prefix", policy, 1); got != wanted {
-			t.Errorf("caddyfile(%s) =\n%s\nwant\n%s", policy, got, wanted)
-		}
-	}
-}
-
 func TestTheSimulatorsLineGivesItsAddress(t *testing.T) {
 	for line, want := range map[string]string{
 		"vllmsim: listening on http://127.0.0.1:41233 model=m preset=p": "127.0.0.1:41233",

@@ -1,0 +1,3 @@
+// Package recording reads what "real record" wrote in testdata/vllm: what vLLM
+// itself answered, version by version.
+package recording

