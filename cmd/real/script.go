@@ -136,7 +136,6 @@ func script() []exchange {
 		{name: "error-unknown-path", path: "/v1/none"},
 		{name: "error-unknown-path-post", path: "/v1/none", body: `{}`},
 		{name: "error-method", path: chatPath},
-		{name: "error-method-metrics", path: "/metrics", body: `{}`},
 		{name: "error-messages-no-json", path: "/v1/messages", body: `{`},
 		{name: "error-responses-no-json", path: "/v1/responses", body: `{`},
 		{name: "error-tokenize-unknown-model", path: "/tokenize", body: `{"model": "gpt-none", "prompt": "a"}`},

@@ -27,6 +27,7 @@ type shape struct {
 	maxLen    int // --max-model-len
 	seqs      int // --max-num-seqs
 	budget    int // --max-num-batched-tokens
+	requests  int // --max-num-queued-reqs, which counts running ones too
 	developer bool
 	events    string // endpoint of KV events
 	tools     bool
@@ -38,6 +39,9 @@ func (s shape) args() []string {
 		"--block-size", strconv.Itoa(blockSize), "--enable-prefix-caching", "--enable-prompt-tokens-details",
 		"--num-gpu-blocks-override", strconv.Itoa(s.blocks), "--max-model-len", strconv.Itoa(s.maxLen),
 		"--max-num-seqs", strconv.Itoa(s.seqs), "--max-num-batched-tokens", strconv.Itoa(s.budget),
+	}
+	if s.requests > 0 {
+		args = append(args, "--max-num-queued-reqs", strconv.Itoa(s.requests))
 	}
 	if s.tools {
 		args = append(args, "--enable-auto-tool-choice", "--tool-call-parser", "hermes")
