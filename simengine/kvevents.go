@@ -23,6 +23,7 @@ type KVEvent struct {
 	// the request's chain (Blocks, then OutputBlocks), and the hash of the one
 	// before it, 0 for the first.
 	Request uint64
+	Source  any // Request.Source
 	Index   int
 	Parent  uint64
 }
@@ -36,7 +37,7 @@ func (e *Engine) KVEvents() []KVEvent { return e.kvEvents }
 
 // stored tells of block i of s.
 func (e *Engine) stored(s *sequence, i int) {
-	ev := KVEvent{Kind: BlockStored, Hash: s.hash(i), Request: s.ID, Index: i}
+	ev := KVEvent{Kind: BlockStored, Hash: s.hash(i), Request: s.ID, Source: s.Source, Index: i}
 	if i > 0 {
 		ev.Parent = s.hash(i - 1)
 	}

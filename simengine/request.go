@@ -55,6 +55,9 @@ type Request struct {
 	// Adapter is the name of the LoRA adapter, for Stats; empty is none. What
 	// keeps its blocks apart are their hashes.
 	Adapter string
+
+	// Source is the caller's; KV events hand it back. Nil is fine.
+	Source any
 }
 
 // Output is what became of a request in a step that ended. Requests that got no
