@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/kvevents"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
@@ -36,8 +37,10 @@ type options struct {
 	profile   string
 	faults    string
 	admin     string
-	engines   int // data-parallel, of one server
-	slots     int // for adapters
+	kvEvents  string
+	events    kvevents.Config // of kvEvents
+	engines   int             // data-parallel, of one server
+	slots     int             // for adapters
 	seed      uint64
 	keepAlive time.Duration
 	noDetails bool
@@ -82,6 +85,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.profile, "profile", string(vllmmetrics.Main), "vLLM version whose metrics are shown: "+strings.Join(profileNames(), ", "))
 	f.IntVar(&o.engines, "data-parallel-size", 1, fmt.Sprintf("engines behind each server's internal balancer, 1 to %d", live.RanksMax))
 	f.StringVar(&o.faults, "faults", "", "file of what goes wrong, in YAML or JSON: see below")
+	f.StringVar(&o.kvEvents, "kv-events-config", "", "KV events over ZeroMQ, in the JSON that vLLM takes; ports are one higher for each further engine of each server")
 	f.StringVar(&o.admin, "admin", "", "address at which faults can be changed while servers run: see below; none if empty")
 	f.Uint64Var(&o.seed, "seed", 1, "decides what replies say and how long they are")
 	f.DurationVar(&o.keepAlive, "keep-alive", vllmapi.DefaultKeepAlive, "idle connections are closed after it")
@@ -146,7 +150,11 @@ func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
 	if o.keepAlive <= 0 {
 		return none, fmt.Errorf("checking --keep-alive: %v, want more than 0", o.keepAlive)
 	}
+	if err := o.readEvents(); err != nil {
+		return none, err
+	}
 	c := preset.Config
+	c.KVEvents = o.events.Publishes()
 	for name, change := range map[string]func(){
 		"max-num-seqs":             func() { c.MaxNumSeqs = o.maxSeqs },
 		"max-num-batched-tokens":   func() { c.MaxNumBatchedTokens = o.maxBatched },
@@ -173,6 +181,27 @@ func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
 		return none, fmt.Errorf("checking --max-num-batched-tokens: %d, want at least the %d of --max-num-seqs", c.MaxNumBatchedTokens, c.MaxNumSeqs)
 	}
 	return c, c.Validate()
+}
+
+// readEvents reads --kv-events-config.
+func (o *options) readEvents() error {
+	if o.kvEvents == "" {
+		return nil
+	}
+	var err error
+	if o.events, err = kvevents.ParseConfig(o.kvEvents); err != nil {
+		return fmt.Errorf("checking --kv-events-config: %w", err)
+	}
+	if _, known := eventFormats[vllmmetrics.Profile(o.profile)]; o.events.Publishes() && !known {
+		return fmt.Errorf("checking --kv-events-config: %s has no KV events", o.profile)
+	}
+	return nil
+}
+
+// eventFormats are those of the profiles' versions.
+var eventFormats = map[vllmmetrics.Profile]kvevents.Format{
+	vllmmetrics.V09: kvevents.V09, vllmmetrics.V011: kvevents.V011, vllmmetrics.V019: kvevents.V019,
+	vllmmetrics.Main: kvevents.V024, vllmmetrics.Rust: kvevents.V024,
 }
 
 // maxLoRAs is that of the metrics: 0 without adapters.

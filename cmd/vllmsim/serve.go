@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/kvevents"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
@@ -24,6 +25,7 @@ const grace = 500 * time.Millisecond
 type server struct {
 	engines *live.Group
 	api     *vllmapi.Server
+	events  []*kvevents.Publisher // by rank, if there are any
 	face
 }
 
@@ -40,8 +42,7 @@ func serve(ctx context.Context, o *options, engine simengine.Config, stdout io.W
 	servers := make([]*server, 0, len(addresses))
 	defer func() {
 		for _, s := range servers {
-			_ = s.http.Close()
-			_ = s.listener.Close()
+			s.close()
 		}
 	}()
 	var broken script
@@ -50,11 +51,11 @@ func serve(ctx context.Context, o *options, engine simengine.Config, stdout io.W
 		if err != nil {
 			return err
 		}
+		servers = append(servers, s)
 		// All ports are bound before anything is served or printed.
 		if s.listener, err = s.api.Faults().Listen("tcp", address); err != nil {
 			return err
 		}
-		servers = append(servers, s)
 		broken.servers = append(broken.servers, s.api.Faults())
 	}
 	var admin *face
@@ -111,7 +112,18 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 		if err != nil {
 			return nil, err
 		}
-		drivers[rank] = live.New(engine, live.Options{Speed: o.speed, Observe: exporter.Observer(rank)})
+		options := live.Options{Speed: o.speed, Observe: exporter.Observer(rank)}
+		if config.KVEvents {
+			p, err := kvevents.New(o.events, eventFormats[vllmmetrics.Profile(o.profile)],
+				kvevents.Engine{BlockSize: config.BlockSize, Rank: rank, Offset: i*o.engines + rank})
+			if err != nil {
+				s.close()
+				return nil, err
+			}
+			s.events = append(s.events, p)
+			options.ObserveKV = p.Observe
+		}
+		drivers[rank] = live.New(engine, options)
 	}
 	if s.engines, err = live.NewGroup(drivers...); err != nil {
 		return nil, err
@@ -124,17 +136,36 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 		Seed:                  o.seed,
 		Instance:              strconv.Itoa(i),
 		NoPromptTokensDetails: o.noDetails,
+		Restarted: func() {
+			for _, p := range s.events {
+				p.Restart()
+			}
+		},
 	})
 	if err != nil {
+		s.close()
 		return nil, err
 	}
 	s.http = s.api.HTTPServer(o.keepAlive)
 	return s, nil
 }
 
+// close ends what a server that doesn't run holds.
+func (s *server) close() {
+	if s.http != nil {
+		_ = s.http.Close()
+	}
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
+	for _, p := range s.events {
+		p.Close()
+	}
+}
+
 // run serves until ctx ends or a server fails, and waits for all that it
-// started: for each server its engines, its faults and its accept loop, and the
-// admin interface, if there is one. It calls started when all are.
+// started: for each server its engines, its faults, its events and its accept
+// loop, and the admin interface, if there is one. It calls started when all are.
 func run(ctx context.Context, servers []*server, admin *face, started func()) error {
 	// Engines outlive ctx, so that answers have their grace.
 	engines, stopEngines := context.WithCancel(context.WithoutCancel(ctx))
@@ -144,6 +175,9 @@ func run(ctx context.Context, servers []*server, admin *face, started func()) er
 	for _, s := range servers {
 		group.Go(func() { _ = s.engines.Run(engines) }) // returns engines' cause
 		group.Go(func() { s.api.Faults().Run(engines) })
+		for _, p := range s.events {
+			group.Go(func() { p.Run(engines) })
+		}
 		group.Go(func() { s.serve(failed) })
 	}
 	if admin != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
 )
 
-// Publisher tells of one engine. Observe may be called concurrently with Run.
+// Publisher tells of one engine. Its methods may be called concurrently.
 type Publisher struct {
 	c       Config
 	format  Format
@@ -34,16 +34,19 @@ type Publisher struct {
 	pub    zmq4.Socket
 	replay zmq4.Socket // nil without an endpoint
 
-	queue chan batch
-	seq   uint64 // of the next batch; Observe's
+	queue  chan batch
+	closed sync.Once
 
 	mu   sync.Mutex
+	seq  uint64  // of the next batch
+	era  int     // how often it began anew
 	sent []batch // the latest, at most BufferSteps
 }
 
 // batch is what a step did to the cache.
 type batch struct {
 	seq     uint64
+	era     int
 	at      time.Time
 	events  []simengine.KVEvent
 	payload []byte // once encoded
@@ -60,8 +63,8 @@ type Engine struct {
 	Offset int
 }
 
-// New opens the sockets; Run must be called to publish and to close them. The
-// config must be one that Publishes.
+// New opens the sockets; Run publishes and closes them. The config must be one
+// that Publishes.
 func New(c Config, format Format, engine Engine) (*Publisher, error) {
 	if format < V09 || format > V024 {
 		return nil, fmt.Errorf("publishing KV events: unknown format %d", format)
@@ -79,7 +82,7 @@ func New(c Config, format Format, engine Engine) (*Publisher, error) {
 		pub: zmq4.NewPub(context.Background()), queue: make(chan batch, c.MaxQueueSize),
 	}
 	if err := p.open(endpoint, replay); err != nil {
-		p.close()
+		p.Close()
 		return nil, fmt.Errorf("publishing KV events: %w", err)
 	}
 	return p, nil
@@ -103,11 +106,14 @@ func (p *Publisher) open(endpoint, replay string) error {
 	return p.replay.Listen(replay)
 }
 
-func (p *Publisher) close() {
-	_ = p.pub.Close()
-	if p.replay != nil {
-		_ = p.replay.Close()
-	}
+// Close closes the sockets of a Publisher that doesn't Run. It is idempotent.
+func (p *Publisher) Close() {
+	p.closed.Do(func() {
+		_ = p.pub.Close()
+		if p.replay != nil {
+			_ = p.replay.Close()
+		}
+	})
 }
 
 // Addr is where the PUB socket listens, nil if it doesn't.
@@ -122,14 +128,25 @@ func (p *Publisher) ReplayAddr() net.Addr {
 }
 
 // Observe takes the events of a step; it fits live.Options.ObserveKV and doesn't
-// wait. Calls must not be concurrent.
+// wait.
 func (p *Publisher) Observe(_ time.Duration, events []simengine.KVEvent) {
-	b := batch{seq: p.seq, at: p.now(), events: slices.Clone(events)}
+	p.mu.Lock()
+	b := batch{seq: p.seq, era: p.era, at: p.now(), events: slices.Clone(events)}
 	p.seq++
+	p.mu.Unlock()
 	select {
 	case p.queue <- b:
 	default: // subscribers see that a number is missing
 	}
+}
+
+// Restart forgets all batches and counts from 0 again, as a new process does.
+// Subscribers stay.
+func (p *Publisher) Restart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seq, p.sent = 0, nil
+	p.era++
 }
 
 // Run publishes and answers replays until ctx ends, then closes the sockets. It
@@ -146,7 +163,7 @@ func (p *Publisher) Run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	p.close()
+	p.Close()
 	group.Wait()
 }
 
@@ -154,11 +171,14 @@ func (p *Publisher) publish(b batch) {
 	b.payload = p.encoder.batch(float64(b.at.UnixNano())/1e9, b.events)
 	b.events = nil
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b.era != p.era {
+		return
+	}
 	if len(p.sent) == p.c.BufferSteps {
 		p.sent = slices.Delete(p.sent, 0, 1)
 	}
 	p.sent = append(p.sent, b)
-	p.mu.Unlock()
 	// The socket queues and never waits; what it drops, a replay can give.
 	_ = p.pub.SendMulti(zmq4.NewMsgFrom([]byte(p.c.Topic), number(b.seq), b.payload))
 }

@@ -194,6 +194,24 @@ func TestAFullQueueCostsNumbers(t *testing.T) {
 	}
 }
 
+// After a restart numbers begin at 0, and what was before can't be had.
+func TestARestartedPublisherKnowsNothing(t *testing.T) {
+	p := running(t, config("inproc://restart", "inproc://restart-replay"), V024, Engine{BlockSize: 4})
+	sub := subscribe(t, p, "inproc://restart", "")
+	for range 2 {
+		p.Observe(0, clear(1))
+		receive(t, sub)
+	}
+	p.Restart()
+	if numbers, _ := replayed(t, "inproc://restart-replay", number(0)); len(numbers) != 0 {
+		t.Errorf("after the restart %v can be had", numbers)
+	}
+	p.Observe(0, clear(1))
+	if got := binary.BigEndian.Uint64(receive(t, sub)[1]); got != 0 {
+		t.Errorf("the first batch after the restart is %d", got)
+	}
+}
+
 func TestPublishersThatCannotOpen(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

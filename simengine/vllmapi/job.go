@@ -94,6 +94,7 @@ func (j *job) addSequences(i int, cacheSeed uint64, l limits) {
 				Finish:       r.finish,
 				Priority:     j.g.priority,
 				Adapter:      j.s.adapterOf(j.g.model),
+				Source:       j.source(prompt, r.tokens),
 			},
 		})
 	}

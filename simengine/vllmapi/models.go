@@ -26,6 +26,13 @@ func (a *adapters) has(name string) bool {
 	return slices.ContainsFunc(a.list, func(b adapter) bool { return b.name == name })
 }
 
+// id is the adapter's in KV events, 0 if there is no such adapter.
+func (a *adapters) id(name string) int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return 1 + slices.IndexFunc(a.list, func(b adapter) bool { return b.name == name })
+}
+
 func (a *adapters) all() []adapter {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

@@ -119,6 +119,9 @@ func (fs *Faults) restart() {
 	if fs.s.c.Exporter != nil {
 		fs.s.c.Exporter.Restart(time.Now())
 	}
+	if fs.s.c.Restarted != nil {
+		fs.s.c.Restarted()
+	}
 }
 
 func (fs *Faults) sleep(current, wanted serverState) {

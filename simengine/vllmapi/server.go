@@ -89,6 +89,9 @@ type Config struct {
 	// 128 MiB.
 	MaxBody int64
 
+	// Restarted, if not nil, is called when a fault starts the server anew.
+	Restarted func()
+
 	// Journal, if not nil, is called at the end of each request but those for
 	// /metrics and for a state of the server. Calls may be concurrent.
 	Journal func(Entry)

@@ -55,12 +55,42 @@ var banned = []struct{ from, to, why string }{
 	{"cmd/llmreplay", "github.com/caddyserver/", "the client talks to any gateway"},
 }
 
+// only these link a package, directly or through others.
+var only = []struct {
+	what string
+	by   []string
+	why  string
+}{
+	{module + "/simengine/kvevents", []string{"simengine/kvevents", "cmd/vllmsim"}, "a message library is for the simulator's server alone"},
+	{"github.com/go-zeromq/zmq4", []string{"simengine/kvevents", "cmd/vllmsim"}, "likewise"},
+}
+
+func TestWhoLinksWhat(t *testing.T) {
+	packages := list(t)
+	for _, rule := range only {
+		linked := false
+		for path, p := range packages {
+			if !slices.Contains(p.Deps, rule.what) {
+				continue
+			}
+			linked = true
+			if !slices.Contains(rule.by, path) {
+				t.Errorf("%s depends on %s: %s", path, rule.what, rule.why)
+			}
+		}
+		if !linked {
+			t.Errorf("the policy names %s, which nobody links any more", rule.what)
+		}
+	}
+}
+
 // goroutineHomes are the only ones that may start goroutines outside of tests
 // and commands; each says who stops what it starts.
 var goroutineHomes = []string{
 	"caddyllm/polling.go",
 	"caddyllm/internal/scrape/",
 	"simengine/live/",
+	"simengine/kvevents/",
 	"simengine/vllmapi/",
 	"cmd/",
 }
