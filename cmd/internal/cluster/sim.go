@@ -39,6 +39,7 @@ type sim struct {
 
 type proxy struct {
 	policy rivals.Policy
+	every  time.Duration  // between scrapes
 	pages  []*rivals.Page // taken and not read yet, by engine
 }
 
@@ -106,8 +107,13 @@ func (s *sim) setUp(maker Maker) error {
 			return err
 		}
 		s.proxies = append(s.proxies, proxy{policy: policy, pages: make([]*rivals.Page, n)})
+		every := c.ScrapeInterval
+		if own, ok := policy.(rivals.Scraper); ok && own.ScrapeEvery() > 0 {
+			every = own.ScrapeEvery()
+		}
+		s.proxies[p].every = every
 		for u := range n {
-			s.agenda.plan(time.Duration(s.rng.Int64N(int64(c.ScrapeInterval))), scrape, p, u)
+			s.agenda.plan(time.Duration(s.rng.Int64N(int64(every))), scrape, p, u)
 		}
 	}
 	span := float64(s.load.Span) * s.stretch
@@ -190,7 +196,7 @@ func (s *sim) happen(e *event) error {
 			s.agenda.plan(s.now+s.cfg.ScrapeDelay, deliver, int(e.a), int(e.b))
 		}
 		// A twentieth of jitter, so that no two proxies stay in step.
-		next := float64(s.cfg.ScrapeInterval) * (0.95 + 0.1*s.rng.Float64())
+		next := float64(s.proxies[e.a].every) * (0.95 + 0.1*s.rng.Float64())
 		s.agenda.plan(s.now+time.Duration(next), scrape, int(e.a), int(e.b))
 	case deliver:
 		p := &s.proxies[e.a]

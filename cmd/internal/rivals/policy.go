@@ -81,6 +81,10 @@ type Policy interface {
 	Scraped(now time.Duration, upstream int, page *Page)
 }
 
+// Scraper is a Policy whose defaults have a scrape interval of their own; 0 is
+// that of the replay.
+type Scraper interface{ ScrapeEvery() time.Duration }
+
 // Env is what a policy is made from.
 type Env struct {
 	Upstreams int // numbers that targets may have, all below it
