@@ -1,6 +1,7 @@
 # make          build, vet, smoke, all tests; .ci/run adds demo and race
 # make demo     simulators and Caddy, a short replay under four policies, one table
 # make run      simulators and Caddy in the foreground on Caddyfile.example
+# make fidelity the engine model against a recorded vLLM run: table and figure
 # make test     all tests; the other targets are below
 
 GO      ?= go
@@ -11,7 +12,7 @@ CADDY   := v2.11.9
 RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
 FUZZTIME ?= 20s
 
-.PHONY: all build vet test race e2e fuzz bench run demo real record xcaddy smoke lint clean
+.PHONY: all build vet test race e2e fuzz bench fidelity run demo real record xcaddy smoke lint clean
 
 all: build vet smoke test
 
@@ -44,6 +45,18 @@ fuzz:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./caddyllm/... ./simengine/...
+
+# The engine model against a recorded run of a real vLLM; fails past the bounds
+# (llmreplay fit --help). Recordings aren't part of the repository.
+RECORDING ?= ../shared/data/vllm-rtx4090-llama3.1-8b
+FIDELITY  := docs/figures/fidelity-$(notdir $(RECORDING))
+fidelity:
+	@if [ ! -d "$(RECORDING)" ]; then echo "fidelity: skipped, there is no recording at $(RECORDING)"; exit 0; fi; \
+	set -e; mkdir -p docs/figures; $(GO) build -o $(BIN)/ ./cmd/llmreplay; \
+	status=0; \
+	$(BIN)/llmreplay fit --run "$(RECORDING)" --check --figure $(FIDELITY).svg > $(FIDELITY).txt || status=1; \
+	$(BIN)/llmreplay fit --run "$(RECORDING)" --check --split half > $(FIDELITY)-half.txt || status=1; \
+	cat $(FIDELITY).txt; echo; cat $(FIDELITY)-half.txt; exit $$status
 
 # The built binary names the module and takes the example.
 smoke: build

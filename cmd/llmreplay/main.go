@@ -2,10 +2,13 @@
 //
 //	llmreplay live    --trace FILE --url http://127.0.0.1:8080
 //	llmreplay virtual --trace FILE|GENERATOR --rate 0.9 --policies NAME,NAME
+//	llmreplay fit     --run DIR
 //	llmreplay traces
 //
 // "virtual" replays requests on simulated engines in virtual time, under
 // llm_prefix, its rivals and oracles, and compares what clients saw.
+//
+// "fit" calibrates the engine model to a recorded run of a real vLLM.
 //
 // "live" sends a file of conversations to an OpenAI-compatible server and
 // reports what its clients saw. Its exit status is 0 when at least one request
@@ -43,6 +46,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newLive(), newVirtual(), newTraces())
+	root.AddCommand(newLive(), newVirtual(), newFit(), newTraces())
 	return root
 }
