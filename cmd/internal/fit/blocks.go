@@ -15,6 +15,10 @@ type pool struct {
 	full   bool // the pool was short at some time
 }
 
+// momentsMax bounds how many moments are looked at, of each of which all
+// requests tell.
+const momentsMax = 2000
+
 // source says where the number is from.
 func (p pool) source() string {
 	switch {
@@ -28,36 +32,63 @@ func (p pool) source() string {
 
 // moment is what the requests' own times say of one moment.
 type moment struct {
-	running, waiting, prefilling int
-	blocks                       float64 // held, if nobody was preempted
+	prefilling int
+	blocks     float64 // held, if nobody was preempted
 }
 
-// moment counts who was where at t.
+// moment counts what was held at t.
 func (r *Run) moment(t time.Duration) moment {
 	var m moment
 	size := float64(r.Engine.BlockSize)
 	for i := range r.Requests {
 		q := &r.Requests[i]
-		entered := q.Scheduled
-		if entered < 0 {
-			entered = q.First
+		if t < q.entered() || t >= q.Last {
+			continue
 		}
-		switch {
-		case t < q.Arrived || t >= q.Last:
-		case t < entered:
-			m.waiting++
-		default:
-			m.running++
-			tokens := float64(q.Prompt)
-			if t < q.First {
-				m.prefilling++
-			} else if q.Last > q.First {
-				tokens += 1 + q.share(t)*float64(q.Output-1)
-			}
-			m.blocks += math.Ceil(tokens / size)
+		tokens := float64(q.Prompt)
+		if t < q.First {
+			m.prefilling++
+		} else if q.Last > q.First {
+			tokens += 1 + q.share(t)*float64(q.Output-1)
 		}
+		m.blocks += math.Ceil(tokens / size)
 	}
 	return m
+}
+
+// entered is when a request got into a batch, or the latest that can have been.
+func (r *Request) entered() time.Duration {
+	if r.Scheduled < 0 {
+		return r.First
+	}
+	return r.Scheduled
+}
+
+// crowd counts requests by their own times.
+type crowd struct{ arrived, entered, left []time.Duration }
+
+func (r *Run) crowd() crowd {
+	var c crowd
+	for i := range r.Requests {
+		q := &r.Requests[i]
+		c.arrived = append(c.arrived, q.Arrived)
+		c.entered = append(c.entered, q.entered())
+		c.left = append(c.left, q.Last)
+	}
+	for _, list := range [][]time.Duration{c.arrived, c.entered, c.left} {
+		slices.Sort(list)
+	}
+	return c
+}
+
+// at is who ran and who waited at t, if nobody was preempted.
+func (c crowd) at(t time.Duration) (running, waiting int) {
+	upTo := func(list []time.Duration) int {
+		n, _ := slices.BinarySearch(list, t+1)
+		return n
+	}
+	entered := upTo(c.entered)
+	return entered - upTo(c.left), upTo(c.arrived) - entered
 }
 
 // countBlocks tells the size of the pool from the recording: the usage is a
@@ -71,17 +102,19 @@ func (r *Run) countBlocks() pool {
 	// of the queue was short of, and for the preempted, which seem to run.
 	var short []float64
 	most := 0.0
-	for i := range r.Requests {
+	c, stride := r.crowd(), 1+len(r.Requests)/momentsMax
+	for i := 0; i < len(r.Requests); i += stride {
 		at := r.Requests[i].First
 		m := r.moment(at)
-		m.blocks /= float64(max(1, r.Replicas))
+		m.blocks /= float64(r.Replicas)
 		most = max(most, m.blocks)
-		if m.waiting > 0 && m.running < r.Engine.MaxNumSeqs*max(1, r.Replicas) && m.prefilling == 0 {
+		running, waiting := c.at(at)
+		if waiting > 0 && running < r.Engine.MaxNumSeqs*r.Replicas && m.prefilling == 0 {
 			short = append(short, m.blocks)
 		}
 	}
 	// Waiting for a step or two is no shortage.
-	if len(short) > len(r.Requests)/20+3 {
+	if len(short) > len(r.Requests)/stride/20+3 {
 		return pool{blocks: int(median(short)) + 1, full: true}
 	}
 	r.note("the KV pool was never short: its size can't be told and is taken as twice what was in use")
@@ -90,21 +123,23 @@ func (r *Run) countBlocks() pool {
 
 // blocksByUsage compares the recorded usage with what the requests held.
 func (r *Run) blocksByUsage() (pool, bool) {
-	shift := r.shift(func(t time.Duration) (running, waiting float64) {
-		m := r.moment(t)
-		return float64(m.running), float64(m.waiting)
+	c := r.crowd()
+	shift := r.shift(func(t time.Duration) (float64, float64) {
+		running, waiting := c.at(t)
+		return float64(running), float64(waiting)
 	})
 	var sizes []float64
 	top := 0.0
-	for _, s := range r.Samples {
+	stride := 1 + len(r.Samples)/momentsMax
+	for i, s := range r.Samples {
 		top = max(top, s.Usage)
-		m := r.moment(s.At + shift)
-		// Someone in prefill holds an unknown part of his prompt's blocks; if
-		// fewer run than there should, someone was preempted.
-		if s.Usage < 0.02 || m.running == 0 || m.running != s.Running || m.prefilling > 0 {
-			continue
+		if running, _ := c.at(s.At + shift); i%stride != 0 || s.Usage < 0.02 || running == 0 || running != s.Running {
+			continue // if fewer run than there should, someone was preempted
 		}
-		sizes = append(sizes, m.blocks/s.Usage/float64(max(1, r.Replicas)))
+		// Someone in prefill holds an unknown part of his prompt's blocks.
+		if m := r.moment(s.At + shift); m.prefilling == 0 {
+			sizes = append(sizes, m.blocks/s.Usage/float64(r.Replicas))
+		}
 	}
 	if len(sizes) < 3 {
 		return pool{}, false

@@ -24,9 +24,9 @@ func (tl *Timeline) at(t time.Duration) Point {
 			continue
 		}
 		shown := s.shown[n-1]
-		p.Running += float64(shown.Running)
-		p.Waiting += float64(shown.Waiting)
-		p.Usage += shown.KVUsage / float64(len(tl.steps))
+		p.Running += float64(shown.running)
+		p.Waiting += float64(shown.waiting)
+		p.Usage += float64(shown.usage) / float64(len(tl.steps))
 	}
 	return p
 }

@@ -103,13 +103,13 @@ func (p panel) draw(b *bufio.Writer, y int, from, to float64, curves ...[]Point)
 	}
 }
 
-// nice is the next number of one digit, 1, 2 or 5, or 4 times a power of ten.
+// nice is the next round number.
 func nice(x float64) float64 {
 	if x <= 0 {
 		return 1
 	}
 	power := math.Pow(10, math.Floor(math.Log10(x)))
-	for _, m := range []float64{1, 2, 4, 5} {
+	for _, m := range []float64{1, 2, 2.5, 4, 5, 8} {
 		if x <= m*power {
 			return m * power
 		}

@@ -43,15 +43,18 @@ func (r *Run) Fit(o Options) (simengine.Config, *Timeline, error) {
 		r.blocksSource = f.pool.source()
 	}
 	f.config = r.withBlocks(f.pool.blocks)
-	start, ok := regress(r.recorded(o.Judged))
+	crude, ok := r.crude(o.Judged)
 	if !ok {
-		start, ok = r.crude(o.Judged)
+		return f.config, nil, errors.New("fitting: no request with more than one token")
 	}
-	if !ok {
-		return f.config, nil, errors.New("fitting: too few requests with more than one token")
+	starts := []work{crude}
+	if x, ok := regress(r.recorded(o.Judged)); ok {
+		starts = append(starts, x)
 	}
-	if err := f.rounds(start); err != nil {
-		return f.config, nil, err
+	for _, x := range starts {
+		if err := f.rounds(x); err != nil {
+			return f.config, nil, err
+		}
 	}
 	if !f.pool.exact && f.pool.full {
 		if err := f.searchBlocks(); err != nil {
@@ -64,8 +67,8 @@ func (r *Run) Fit(o Options) (simengine.Config, *Timeline, error) {
 	return f.config, f.timeline, nil
 }
 
-// crude is the start where requests are too few or too alike for a regression:
-// all time of decoding is Base, all before it the prompt's.
+// crude is a start that needs no regression: all time of decoding is Base, half
+// of that between being scheduled and the first token is the prompt's.
 func (r *Run) crude(judged func(int) bool) (work, bool) {
 	var steps, prompts []float64
 	for i := range r.Requests {

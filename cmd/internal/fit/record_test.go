@@ -170,7 +170,7 @@ func (rc recording) series(tl *Timeline, stretch func(time.Duration) float64) []
 		if i+1 < len(s.ended) && int(stretch(s.ended[i+1])+begin) == second {
 			continue
 		}
-		fmt.Fprintf(&b, "%d.0,0.0,0.0,%d,%d,%.2f\n", second+1, s.shown[i].Running, s.shown[i].Waiting, 100*s.shown[i].KVUsage)
+		fmt.Fprintf(&b, "%d.0,0.0,0.0,%d,%d,%.2f\n", second+1, s.shown[i].running, s.shown[i].waiting, 100*s.shown[i].usage)
 	}
 	return b.Bytes()
 }

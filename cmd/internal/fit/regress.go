@@ -21,9 +21,10 @@ type observation struct {
 // be looked at; what the others did counts, as it is part of the load.
 func (r *Run) recorded(judged func(i int) bool) []observation {
 	var list []observation
+	stride := 1 + len(r.Requests)/momentsMax
 	for i := range r.Requests {
 		q := &r.Requests[i]
-		if !judged(i) || q.Output < 2 || q.Last <= q.First {
+		if i%stride != 0 || !judged(i) || q.Output < 2 || q.Last <= q.First {
 			continue
 		}
 		o := observation{seconds: (q.Last - q.First).Seconds(), work: work{float64(q.Output - 1)}}

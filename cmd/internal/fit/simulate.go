@@ -34,7 +34,13 @@ func (o *Outcome) E2E() time.Duration { return o.Last - o.Arrived }
 type steps struct {
 	began, ended []time.Duration
 	done         []work // up to and with each step
-	shown        []simengine.Stats
+	shown        []shown
+}
+
+// shown is what an engine shows at the end of a step.
+type shown struct {
+	running, waiting int32
+	usage            float32
 }
 
 // terms are the coefficients of simengine.Cost that steps have: Base,
@@ -128,7 +134,8 @@ func (tl *Timeline) step(e *simengine.Engine, which int, at time.Duration) {
 		}
 		s.done = append(s.done, done)
 		s.ended = append(s.ended, at)
-		s.shown = append(s.shown, e.Stats())
+		stats := e.Stats()
+		s.shown = append(s.shown, shown{int32(stats.Running), int32(stats.Waiting), float32(stats.KVUsage)})
 	}
 	if _, busy := e.Working(); busy {
 		s.began = append(s.began, at)
