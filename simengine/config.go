@@ -59,6 +59,10 @@ type Config struct {
 	// for the step after the next.
 	AsyncScheduling bool
 
+	// AdmitByChunk lets a request in when its first chunk fits. Without it all of
+	// the prompt must, as in vLLM since 0.19 (scheduler_reserve_full_isl).
+	AdmitByChunk bool
+
 	// DisablePrefixCaching makes every prompt a cold one.
 	DisablePrefixCaching bool
 

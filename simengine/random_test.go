@@ -30,6 +30,7 @@ func randomTraffic(random *rand.Rand) traffic {
 		MaxNumBatchedTokens: 1 + random.IntN(300),
 		PriorityScheduling:  random.IntN(3) == 0,
 		AsyncScheduling:     random.IntN(2) == 0,
+		AdmitByChunk:        random.IntN(4) == 0,
 		Cost: Cost{
 			Base: time.Millisecond, PrefillToken: 1e-5, DecodeSeq: 1e-5, ContextToken: 1e-7, AttentionTerm: 1e-9,
 			RequestOverhead: time.Duration(random.IntN(3)) * time.Millisecond,

@@ -86,8 +86,8 @@ func (e *Engine) lookedUp(s *sequence) {
 }
 
 // enter gives s the blocks of its cached prefix and of its first chunk, if all
-// that it knows would fit at once. Not the first chunk alone: prompts that come
-// in piece by piece would throw each other out half-way.
+// that it knows would fit at once. Not the first chunk alone, unless so
+// configured: prompts that come in piece by piece throw each other out half-way.
 func (e *Engine) enter(s *sequence, budget int) bool {
 	size := e.cfg.BlockSize
 	// The last token is computed in any case, to have something to generate
@@ -106,7 +106,11 @@ func (e *Engine) enter(s *sequence, budget int) bool {
 	more, moreFree := e.pool.Match(tail)
 	hits, free, tail = hits+more, free+moreFree, tail[:more]
 
-	if blocksFor(s.known, size)-hits+free > e.pool.Free() {
+	fits := s.known
+	if e.cfg.AdmitByChunk {
+		fits = min(s.known, hits*size+budget)
+	}
+	if blocksFor(fits, size)-hits+free > e.pool.Free() {
 		return false
 	}
 	s.blocks = e.pool.Hold(tail, e.pool.Hold(head, s.blocks))

@@ -48,6 +48,21 @@ func TestPromptEntersOnlyIfAllOfItFits(t *testing.T) {
 	}
 }
 
+// Before vLLM 0.19 the first chunk was enough, and a long prompt came in to be
+// thrown out half-way.
+func TestPromptEntersByItsFirstChunkIfAskedTo(t *testing.T) {
+	e := newEngine(t, Config{Blocks: 101, MaxNumBatchedTokens: 160, AdmitByChunk: true})
+	submit(t, e, 0, prompt(1, 1, 150, 20), prompt(2, 2, 1500, 1))
+	step(t, e)
+	step(t, e)
+	if got := ids(e.running); !slices.Equal(got, []uint64{1, 2}) {
+		t.Errorf("running: %v, want both, though 94 blocks are needed and 90 free", got)
+	}
+	if last := drain(t, e); last[2].GeneratedTokens != 1 || e.Stats().Preemptions == 0 {
+		t.Errorf("second request: %+v after %d preemptions, want it to be preempted and to end", last[2], e.Stats().Preemptions)
+	}
+}
+
 // Decodes come first, prefill gets what is left of the budget, and so a long
 // prompt slows nobody by more than a full step.
 func TestLongPromptIsComputedInChunksBesideDecodes(t *testing.T) {

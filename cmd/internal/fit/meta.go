@@ -83,7 +83,10 @@ func (m meta) flag(otherwise bool, paths ...string) bool {
 // engine is the configuration of the recorded engine. Blocks is 0 where it isn't
 // recorded. It notes what it had to assume.
 func (m meta) engine(note func(format string, args ...any)) (simengine.Config, error) {
-	c := simengine.Config{AsyncScheduling: m.async(note)}
+	c := simengine.Config{
+		AsyncScheduling: m.since(14, "async_scheduling", note),
+		AdmitByChunk:    !m.since(19, "scheduler_reserve_full_isl", note),
+	}
 	budget, seqs := m.stepDefaults()
 	for _, f := range []struct {
 		to        *int
@@ -129,21 +132,19 @@ func (m meta) engine(note func(format string, args ...any)) (simengine.Config, e
 	return c, nil
 }
 
-// async tells whether steps were composed ahead. That is vLLM's default since
-// 0.14.
-func (m meta) async(note func(string, ...any)) bool {
-	const path = "resolved_config.scheduler_config.async_scheduling"
-	if v, ok := m.find(path, "engine_kwargs.async_scheduling").(bool); ok {
+// since is a switch of the scheduler that is on by default since vLLM 0.minor.
+func (m meta) since(minor int, name string, note func(string, ...any)) bool {
+	if v, ok := m.find("resolved_config.scheduler_config."+name, "engine_kwargs."+name).(bool); ok {
 		return v
 	}
 	version := m.text("vllm_version")
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		note("meta.json has neither async_scheduling nor a vllm_version; taken as on")
+	var x, y int
+	if _, err := fmt.Sscanf(version, "%d.%d", &x, &y); err != nil {
+		note("meta.json has neither %s nor a vllm_version; taken as on", name)
 		return true
 	}
-	on := major > 0 || minor >= 14
-	note("meta.json has no async_scheduling; vLLM %s has it %s by default", version, map[bool]string{true: "on", false: "off"}[on])
+	on := x > 0 || y >= minor
+	note("meta.json has no %s; vLLM %s has it %s by default", name, version, map[bool]string{true: "on", false: "off"}[on])
 	return on
 }
 

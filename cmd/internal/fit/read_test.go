@@ -77,15 +77,15 @@ func TestReadLeavesOutRequestsThatNeverEnded(t *testing.T) {
 func TestReadTakesMetaAsItComes(t *testing.T) {
 	type want struct {
 		blocks, size, batched, seqs int
-		async, cold                 bool
+		async, cold, byChunk        bool
 	}
 	for meta, w := range map[string]want{
-		`{}`: {0, 16, 2048, 256, true, false},
-		`{"vllm_version":"0.11.2","kv_cache":{},"resolved_config":{},"engine_kwargs":{"max_num_seqs":64,"max_num_batched_tokens":512,"max_model_len":null}}`:                                                  {0, 16, 512, 64, false, false},
-		`{"vllm_version":"0.20.0.dev3+g1234","resolved_config":{"scheduler_config":{"max_num_seqs":9,"async_scheduling":false},"cache_config":{"block_size":"32","num_gpu_blocks":700}}}`:                     {700, 32, 2048, 9, false, false},
-		`{"vllm_version":"0.19.0","kv_cache":{"num_gpu_blocks":null,"num_kv_tokens":1600,"enable_prefix_caching":false},"hardware":{"device_total_memory_bytes":85e9,"device_name":"NVIDIA H100 80GB HBM3"}}`: {100, 16, 8192, 1024, true, true},
-		`{"vllm_version":"0.19.0","hardware":{"device_total_memory_bytes":85e9,"device_name":"NVIDIA A100-SXM4-80GB"},"resolved_config":{"scheduler_config":"<SchedulerConfig>"}}`:                            {0, 16, 2048, 256, true, false},
-		`{"vllm_version":"0.19.0","hardware":{"device_total_memory_bytes":190e9,"device_name":"NVIDIA B200"}}`:                                                                                                {0, 16, 16384, 1024, true, false},
+		`{}`: {0, 16, 2048, 256, true, false, false},
+		`{"vllm_version":"0.11.2","kv_cache":{},"resolved_config":{},"engine_kwargs":{"max_num_seqs":64,"max_num_batched_tokens":512,"max_model_len":null}}`:                                                  {0, 16, 512, 64, false, false, true},
+		`{"vllm_version":"0.20.0.dev3+g1234","resolved_config":{"scheduler_config":{"max_num_seqs":9,"async_scheduling":false},"cache_config":{"block_size":"32","num_gpu_blocks":700}}}`:                     {700, 32, 2048, 9, false, false, false},
+		`{"vllm_version":"0.19.0","kv_cache":{"num_gpu_blocks":null,"num_kv_tokens":1600,"enable_prefix_caching":false},"hardware":{"device_total_memory_bytes":85e9,"device_name":"NVIDIA H100 80GB HBM3"}}`: {100, 16, 8192, 1024, true, true, false},
+		`{"vllm_version":"0.19.0","hardware":{"device_total_memory_bytes":85e9,"device_name":"NVIDIA A100-SXM4-80GB"},"resolved_config":{"scheduler_config":"<SchedulerConfig>"}}`:                            {0, 16, 2048, 256, true, false, false},
+		`{"vllm_version":"0.19.0","hardware":{"device_total_memory_bytes":190e9,"device_name":"NVIDIA B200"}}`:                                                                                                {0, 16, 16384, 1024, true, false, false},
 	} {
 		run, err := Read(folder(t, map[string]string{"requests.jsonl": oneRequest, "meta.json": meta}))
 		if err != nil {
@@ -93,7 +93,7 @@ func TestReadTakesMetaAsItComes(t *testing.T) {
 			continue
 		}
 		c := run.Engine
-		if got := (want{c.Blocks, c.BlockSize, c.MaxNumBatchedTokens, c.MaxNumSeqs, c.AsyncScheduling, c.DisablePrefixCaching}); got != w {
+		if got := (want{c.Blocks, c.BlockSize, c.MaxNumBatchedTokens, c.MaxNumSeqs, c.AsyncScheduling, c.DisablePrefixCaching, c.AdmitByChunk}); got != w {
 			t.Errorf("%s: engine is %+v, want %+v", meta, got, w)
 		}
 	}
