@@ -22,6 +22,7 @@ import (
 //	    metrics_url     <upstream>|* <url>
 //	    metrics_header  <name> <value>
 //	    retry_stale     on|off
+//	    session_header  <header>
 //	    expose          <header>
 //	    fallback        <policy> [...]
 //	}
@@ -118,6 +119,10 @@ var options = map[string]func(p *LLMPrefix, arg string) error{
 		on := arg == "on"
 		p.RetryStale = &on
 		return nil
+	},
+	"session_header": func(p *LLMPrefix, arg string) error {
+		p.SessionHeader = arg
+		return checkHeaderName("session_header", arg)
 	},
 	"expose": func(p *LLMPrefix, arg string) error {
 		p.Expose = arg

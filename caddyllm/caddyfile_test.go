@@ -50,11 +50,12 @@ func TestCaddyfile(t *testing.T) {
 			metrics_header authorization "Bearer {env.KEY}"
 			metrics_header X-Scope-OrgID llm
 			retry_stale off
+			session_header x-session-id
 			expose x-llm-route
 			fallback header X-User {
 				fallback round_robin
 			}
-		}`, `{"block":512,"expose":"x-llm-route","fallback":{"fallback":{"policy":"round_robin"},"field":"X-User","policy":"header"},"max_body":4194304,"memory":1073741824,"metrics_header":{"Authorization":"Bearer {env.KEY}","X-Scope-Orgid":"llm"},"metrics_url":{"*":"http://{host}:8002/metrics","a:1":"https://[::1]:9090/a?b=c","b:1":"http://{host}:{port}/{env.METRICS}"},"policy":"llm_prefix","retry_stale":false,"scrape":"/prometheus/metrics","scrape_interval":250000000,"state":"chat"}`},
+		}`, `{"block":512,"expose":"x-llm-route","fallback":{"fallback":{"policy":"round_robin"},"field":"X-User","policy":"header"},"max_body":4194304,"memory":1073741824,"metrics_header":{"Authorization":"Bearer {env.KEY}","X-Scope-Orgid":"llm"},"metrics_url":{"*":"http://{host}:8002/metrics","a:1":"https://[::1]:9090/a?b=c","b:1":"http://{host}:{port}/{env.METRICS}"},"policy":"llm_prefix","retry_stale":false,"scrape":"/prometheus/metrics","scrape_interval":250000000,"session_header":"x-session-id","state":"chat"}`},
 		{"scrape off", ` {
 			scrape off
 		}`, `{"policy":"llm_prefix","scrape":"off"}`},
@@ -105,6 +106,7 @@ func TestCaddyfileMistakes(t *testing.T) {
 		{"metrics_header X-Key a\n\t\t\tmetrics_header x-key b", "llm_prefix option 'metrics_header X-Key' already specified, at Caddyfile:5"},
 		{"retry_stale maybe", "retry_stale must be on or off, got 'maybe', at Caddyfile:4"},
 		{"expose \"a b\"", "expose must be the name of a header, got \"a b\", at Caddyfile:4"},
+		{"session_header \"a b\"", "session_header must be the name of a header, got \"a b\", at Caddyfile:4"},
 		{"state \"\"", "state must not be empty, at Caddyfile:4"},
 		{"fallback", "wrong argument count or unexpected line ending after 'fallback', at Caddyfile:4"},
 		{"fallback nobody", "module not registered: http.reverse_proxy.selection_policies.nobody, at Caddyfile:4"},

@@ -11,8 +11,8 @@
 // # When it steps aside
 //
 // A request without a prompt goes to the fallback policy, least_conn unless
-// configured: a method other than POST, a path that takes no prompt, a coded
-// or unreadable body, JSON that an engine would refuse. Each is counted by
+// configured: a method other than POST, a path that takes no prompt, a body in an
+// unknown coding or unreadable, JSON that an engine would refuse. Each is counted by
 // reason. No fault of this package's costs a request: a panic while deciding
 // is a fallback too.
 //
@@ -27,7 +27,8 @@
 //
 // policy.go has the options, which are the manual, and the lifecycle;
 // caddyfile.go their syntax. select.go is the way of a request: body.go gives
-// each attempt its body, observe.go watches the answer, usage.go reads its
+// each attempt its body, coding.go and form.go look into bodies that aren't plain
+// JSON, homes.go knows where sessions and responses live, observe.go watches the answer, usage.go reads its
 // token counts, publish.go tells what was decided. upstreams.go is the only
 // file that knows Caddy's handler and transport. state.go is what reloads
 // keep; metrics.go what Prometheus sees.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
 )
 
@@ -53,7 +54,7 @@ func (a *attempt) finish(end route.End, usage *route.Usage) {
 // byte, and the request's context of the end. It starts from the context of
 // the first attempt, or the traces of retries would pile up.
 func (a *attempt) listen(r *http.Request) {
-	*r = *r.WithContext(httptrace.WithClientTrace(a.flight.ctx, &httptrace.ClientTrace{
+	*r = *r.WithContext(httptrace.WithClientTrace(a.flight, &httptrace.ClientTrace{
 		GotFirstResponseByte: a.firstByte,
 	}))
 }
@@ -117,14 +118,13 @@ func (f *flight) replayable(req *http.Request) *http.Request {
 	if _, ok := req.Header["Idempotency-Key"]; ok {
 		return req
 	}
-	clone := *req
-	clone.Header = make(http.Header, len(req.Header)+1)
-	for k, v := range req.Header {
-		clone.Header[k] = v
-	}
-	clone.Header["Idempotency-Key"] = []string{}
-	return &clone
+	// These headers are the attempt's own, or those that all attempts share,
+	// and then the first one set it before any transport saw them.
+	req.Header["Idempotency-Key"] = noValues
+	return req
 }
+
+var noValues = []string{}
 
 // observedBody watches an answer pass: its first byte, its end, and the usage
 // in its last bytes. The proxy reads it on the request's goroutine.
@@ -136,15 +136,20 @@ type observedBody struct {
 	chunk   time.Time // when the last of them came
 	begun   bool
 	tail    tail
+	seeker  *idSeeker // of a response's id
 }
 
 func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observedBody {
-	return &observedBody{
+	b := &observedBody{
 		ReadCloser: res.Body,
 		attempt:    a,
 		req:        req,
 		events:     strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"),
 	}
+	if a.flight.kind == prompt.Responses {
+		b.seeker = new(idSeeker)
+	}
+	return b
 }
 
 // Read passes on what the upstream sent, and tells what it means.
@@ -152,6 +157,9 @@ func (b *observedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.tail.write(p[:n])
+		if b.seeker != nil {
+			b.attempt.flight.policy.shared.responses.put(b.seeker.write(p[:n]), b.attempt.upstream)
+		}
 		// A line that begins with a colon is a comment that keeps the
 		// connection alive, not a token.
 		if !b.begun && !(b.events && p[0] == ':') {
@@ -166,6 +174,7 @@ func (b *observedBody) Read(p []byte) (int, error) {
 	case err == nil:
 	case err == io.EOF:
 		b.end(route.Completed)
+		b.attempt.flight.done()
 	case b.req.Context().Err() != nil:
 		b.end(route.Cancelled)
 	default:

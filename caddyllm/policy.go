@@ -84,6 +84,14 @@ type LLMPrefix struct {
 	// no side effects, so the default is true.
 	RetryStale *bool `json:"retry_stale,omitempty"`
 
+	// The name of a request header that names a session. A session stays on
+	// its upstream while that costs it no more than its prompt is worth, also
+	// if its prompts never repeat: where each one begins with the time, say.
+	// Where the header is absent, vLLM's `session_id` in the body serves.
+	// Clients choose the value, and with it no more than whom they are with.
+	// Default: none.
+	SessionHeader string `json:"session_header,omitempty"`
+
 	// The name of a response header that tells the decision: the upstream,
 	// the reason, and the tokens of the prompt. It shows upstream addresses
 	// to clients. Default: none.
@@ -112,6 +120,7 @@ type settings struct {
 	metricsURL     map[string]string // by dial address
 	metricsHeader  map[string]string // names are canonical
 	retryStale     bool
+	sessionHeader  string
 	expose         string
 }
 
@@ -188,6 +197,7 @@ func (p *LLMPrefix) Validate() error {
 		checkRange("scrape_interval", time.Duration(p.ScrapeInterval), minScrapeInterval, maxScrapeInterval),
 		checkScrape(p.Scrape),
 		p.checkPages(),
+		checkHeaderName("session_header", p.SessionHeader),
 		checkHeaderName("expose", p.Expose),
 	)
 }
@@ -225,6 +235,7 @@ func (p *LLMPrefix) withDefaults() settings {
 		metricsHeader:  make(map[string]string, len(p.MetricsHeader)),
 		scrapeInterval: time.Duration(p.ScrapeInterval),
 		retryStale:     p.RetryStale == nil || *p.RetryStale,
+		sessionHeader:  http.CanonicalHeaderKey(p.SessionHeader),
 		expose:         http.CanonicalHeaderKey(p.Expose),
 	}
 	if s.state == "" {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
@@ -21,7 +21,7 @@ import (
 const (
 	whyMethod      = "method"       // not a POST
 	whyPath        = "path"         // no path of an engine that takes prompts
-	whyEncoding    = "encoding"     // a coded body, which isn't looked into
+	whyEncoding    = "encoding"     // a body in an unknown coding, or damaged
 	whyIncremental = "incremental"  // the client forbids buffering
 	whyUpgrade     = "upgrade"      // the connection becomes something else
 	whyNoBody      = "no_body"      // a POST without one
@@ -34,21 +34,34 @@ const (
 )
 
 // flight is one request on its way through the proxy: what is known of its
-// body, where it was sent, and the attempt under way. It lives in the request's
-// context, where retries find it again. It belongs to the request's goroutine,
-// but for what mu guards: the request may end while a retry is chosen.
+// body, where it was sent, and the attempt under way. It is the request's
+// context, so that retries find it again. It belongs to the request's
+// goroutine, but for what mu guards: the request may end while a retry is
+// chosen.
 type flight struct {
-	policy *LLMPrefix
-	ctx    context.Context // the request's, with the flight in it
-	kind   prompt.Kind
-	why    string // a fallback reason, empty if the prompt decides
-	body   *body
-	tried  []string // upstreams of earlier attempts
-	record record   // what log and placeholders tell
+	context.Context
+	policy  *LLMPrefix
+	kind    prompt.Kind
+	why     string // a fallback reason, empty if the prompt decides
+	coded   []string
+	form    string // a form's boundary
+	session uint64
+	body    *body
+	tried   []string // upstreams of earlier attempts
+	record  record   // what log and placeholders tell
+	disarm  func() bool
 
 	mu      sync.Mutex
 	attempt *attempt
 	landed  bool
+}
+
+// Value is the flight itself for the key of its policy.
+func (f *flight) Value(key any) any {
+	if k, ok := key.(flightKey); ok && k.policy == f.policy {
+		return f
+	}
+	return f.Context.Value(key)
 }
 
 // choice is a decision or, where prompt is false, that of the fallback policy.
@@ -59,8 +72,15 @@ type choice struct {
 	stream bool
 }
 
-// scanners are reused: their scratch space makes scanning free of allocations.
-var scanners = sync.Pool{New: func() any { return new(prompt.Scanner) }}
+// desk is what one decision needs. Desks are reused: their scratch space makes
+// scanning free of allocations.
+type desk struct {
+	scanner prompt.Scanner
+	targets []route.Target
+	ups     []*reverseproxy.Upstream // the targets', by place
+}
+
+var desks = sync.Pool{New: func() any { return new(desk) }}
 
 // flightKey is distinct for each policy: two proxies may stand in one request,
 // as with forward_auth.
@@ -79,9 +99,8 @@ func (p *LLMPrefix) Select(pool reverseproxy.UpstreamPool, r *http.Request, w ht
 
 // takeOff looks at a request for the first time.
 func (p *LLMPrefix) takeOff(r *http.Request) *flight {
-	f := &flight{policy: p}
-	f.kind, f.why = classify(r)
-	ctx := context.WithValue(r.Context(), flightKey{p}, f)
+	f := &flight{Context: r.Context(), policy: p}
+	f.classify(r)
 	if f.why == "" {
 		f.body = readBody(r, p.settings.maxBody)
 		if f.body == nil {
@@ -98,43 +117,58 @@ func (p *LLMPrefix) takeOff(r *http.Request) *flight {
 	if f.body != nil && f.body.clientGone() {
 		// The request must not reach an upstream; a canceled context makes the
 		// proxy log 499 and count no failure.
-		gone, cancel := context.WithCancel(ctx)
+		gone, cancel := context.WithCancel(f.Context)
 		cancel()
-		ctx = gone
+		f.Context = gone
 	}
-	f.ctx = ctx
-	*r = *r.WithContext(ctx)
-	// The request's context ends when the handler returns or panics or the
-	// client leaves: whatever was missed, this releases the reservation.
-	context.AfterFunc(ctx, f.land)
+	*r = *r.WithContext(f)
 	return f
 }
 
-// classify tells what kind of prompt a request carries, or why none.
-func classify(r *http.Request) (prompt.Kind, string) {
-	kind := prompt.KindOf(r.URL.Path)
-	switch {
-	case r.Method != http.MethodPost:
-		return kind, whyMethod
-	case r.Header.Get("Upgrade") != "":
-		return kind, whyUpgrade
-	case kind == prompt.None:
-		return kind, whyPath
-	case coded(r.Header):
-		return kind, whyEncoding
-	case caddyhttp.IsIncremental(r.Header):
-		return kind, whyIncremental
+// arm makes the end of the request's context release what is still reserved.
+// It ends when the handler returns or panics or the client leaves, so nothing
+// is missed.
+func (f *flight) arm() {
+	if f.disarm == nil {
+		f.disarm = context.AfterFunc(f, f.land)
 	}
-	return kind, ""
 }
 
-func coded(h http.Header) bool {
-	for _, v := range h["Content-Encoding"] {
-		if v != "" && !strings.EqualFold(v, "identity") {
-			return true
+// done is called where an answer came whole: there is nothing left to release.
+func (f *flight) done() {
+	if f.disarm != nil {
+		f.disarm()
+		f.disarm = nil
+	}
+}
+
+// classify tells what kind of prompt a request carries, or why none.
+func (f *flight) classify(r *http.Request) {
+	f.kind = prompt.KindOf(r.URL.Path)
+	known := true
+	if len(r.Header["Content-Encoding"]) > 0 {
+		f.coded, known = codings(r.Header)
+	}
+	if f.kind == prompt.Audio {
+		f.form = boundary(r.Header)
+	}
+	if name := f.policy.settings.sessionHeader; name != "" {
+		if v := r.Header[name]; len(v) > 0 && v[0] != "" {
+			f.session = xxhash.Sum64String(v[0])
 		}
 	}
-	return false
+	switch {
+	case r.Method != http.MethodPost:
+		f.why = whyMethod
+	case len(r.Header["Upgrade"]) > 0:
+		f.why = whyUpgrade
+	case f.kind == prompt.None:
+		f.why = whyPath
+	case !known:
+		f.why = whyEncoding
+	case caddyhttp.IsIncremental(r.Header):
+		f.why = whyIncremental
+	}
 }
 
 // next makes one attempt's choice.
@@ -152,6 +186,7 @@ func (f *flight) next(pool reverseproxy.UpstreamPool, r *http.Request, w http.Re
 		return nil
 	}
 	a := newAttempt(f, upstream.Dial, choice)
+	f.arm()
 	f.begin(a)
 	if !slices.Contains(f.tried, upstream.Dial) {
 		f.tried = append(f.tried, upstream.Dial)
@@ -198,21 +233,22 @@ func (f *flight) land() {
 // to decide by.
 func (f *flight) choose(pool reverseproxy.UpstreamPool, r *http.Request, w http.ResponseWriter) (choice, *reverseproxy.Upstream) {
 	p := f.policy
-	why := f.why
-	if why == "" {
+	if f.why == "" {
 		var c choice
 		var u *reverseproxy.Upstream
-		if c, u, why = f.pick(pool, r); why == "" {
+		if c, u, f.why = f.pick(pool, r); f.why == "" {
 			return c, u
 		}
-		f.why = why
+	}
+	if u := f.issuer(pool, r); u != nil {
+		return choice{reason: string(route.ReasonSession)}, u
 	}
 	// Unlike the decision, the fallback policy doesn't know what was tried.
 	u := p.fallback.Select(untried(pool, f.tried), r, w)
 	if u != nil {
-		countFallback(why)
+		countFallback(f.why)
 	}
-	return choice{reason: "fallback:" + why}, u
+	return choice{reason: "fallback:" + f.why}, u
 }
 
 // pick asks the decision. A panic in it is a fault of ours and must not cost
@@ -225,24 +261,70 @@ func (f *flight) pick(pool reverseproxy.UpstreamPool, r *http.Request) (c choice
 		}
 	}()
 	began := time.Now()
-	targets, byIndex := available(pool, f.tried)
-	if len(targets) == 0 {
-		return choice{}, nil, ""
+	d := desks.Get().(*desk)
+	d.available(pool, f.tried)
+	if len(d.targets) > 0 {
+		c, u, why = f.decide(d, r, began)
 	}
-	s := scanners.Get().(*prompt.Scanner)
-	scanned, status := s.Scan(f.kind, f.body.kept, f.body.whole, f.policy.settings.block)
-	if why := fallbackReason(status, f.body.whole); why != "" {
-		scanners.Put(s)
+	desks.Put(d) // not after a panic: its state may be torn
+	return c, u, why
+}
+
+// decide finds the prompt and asks where to send it.
+func (f *flight) decide(d *desk, r *http.Request, began time.Time) (choice, *reverseproxy.Upstream, string) {
+	shared := f.policy.shared
+	req, previous, why := f.read(&d.scanner, r)
+	if why != "" {
 		return choice{}, nil, why
 	}
-	req := routeRequest(f.kind, &scanned, f.body, r)
-	picked, ok := f.policy.shared.pick(time.Now(), &req, targets)
-	scanners.Put(s) // not after a panic: its state may be torn
+	from, to := f.policy.narrow(previous, d.targets)
+	if home := shared.sessions.of(f.session); home != "" {
+		for i := range d.targets {
+			d.targets[i].Home = d.targets[i].ID == home
+		}
+	}
+	picked, ok := shared.pick(time.Now(), &req, d.targets[from:to])
 	if !ok {
 		return choice{}, nil, whyNoSelection
 	}
-	observeDecision(targets[picked.Index].ID, picked.Reason, time.Since(began))
-	return choice{Choice: picked, reason: string(picked.Reason), prompt: true, stream: req.Stream}, byIndex[picked.Index], ""
+	if to-from < len(d.targets) {
+		picked.Reason = route.ReasonSession
+	}
+	u := d.ups[from+picked.Index]
+	shared.sessions.put(f.session, u.Dial)
+	observeDecision(u.Dial, picked.Reason, time.Since(began))
+	return choice{Choice: picked, reason: string(picked.Reason), prompt: true, stream: req.Stream}, u, ""
+}
+
+// read finds what the decision needs of a request's body, or why it can't be
+// had. previous is the response that the prompt goes on from.
+func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, previous uint64, why string) {
+	text, whole := f.body.kept, f.body.whole
+	if len(f.coded) > 0 {
+		var err error
+		if text, whole, err = decode(f.coded, text, whole, f.policy.settings.maxBody); err != nil {
+			return req, 0, whyEncoding
+		}
+	}
+	if f.form != "" {
+		req, ok := readForm(f.form, text)
+		if !ok {
+			return req, 0, whyNoPrompt
+		}
+		return req, 0, ""
+	}
+	scanned, status := s.Scan(f.kind, text, whole, f.policy.settings.block)
+	if why := fallbackReason(status, whole); why != "" {
+		return req, 0, why
+	}
+	if f.session == 0 && f.policy.settings.sessionHeader != "" {
+		f.session = scanned.Session
+	}
+	req = routeRequest(&scanned)
+	if left := r.ContentLength - int64(len(text)); !whole && len(f.coded) == 0 && left > 0 {
+		req.Bytes += int(left)
+	}
+	return req, scanned.Previous, ""
 }
 
 // logPanic tells where a fault of ours happened. The value of a panic may hold
@@ -264,7 +346,7 @@ func fallbackReason(s prompt.Status, whole bool) string {
 	}
 }
 
-func routeRequest(kind prompt.Kind, s *prompt.Prompt, b *body, r *http.Request) route.Request {
+func routeRequest(s *prompt.Prompt) route.Request {
 	req := route.Request{
 		Chain:       s.Chain,
 		Bytes:       s.Bytes,
@@ -274,12 +356,10 @@ func routeRequest(kind prompt.Kind, s *prompt.Prompt, b *body, r *http.Request) 
 		Sequences:   s.N,
 		Stream:      s.Stream,
 	}
-	if !kind.Generates() {
-		// It is work, but leaves nothing in the cache of KV blocks.
+	if !s.Kind.Generates() || s.Previous != 0 {
+		// It is work, but leaves nothing in the cache of KV blocks; or what it
+		// leaves begins with what only the engine knows.
 		req.Chain = nil
-	}
-	if !b.whole && r.ContentLength > int64(len(b.kept)) {
-		req.Bytes += int(r.ContentLength) - len(b.kept)
 	}
 	return req
 }

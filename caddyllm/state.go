@@ -27,6 +27,9 @@ type state struct {
 
 	mu     sync.Mutex // guards router; never held during I/O
 	router *route.Router
+
+	sessions  homes // by hash of the session's header
+	responses homes // by hash of the response's id
 }
 
 // loadState joins the state of s, made if it is the first to ask. The key has

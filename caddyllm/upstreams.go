@@ -228,16 +228,14 @@ func resolve(dial string) (caddy.NetworkAddress, error) {
 
 // available lists the upstreams that the proxy may use now, as targets of the
 // decision; the two slices go together.
-func available(pool reverseproxy.UpstreamPool, tried []string) ([]route.Target, []*reverseproxy.Upstream) {
-	targets := make([]route.Target, 0, len(pool))
-	ups := make([]*reverseproxy.Upstream, 0, len(pool))
+func (d *desk) available(pool reverseproxy.UpstreamPool, tried []string) {
+	d.targets, d.ups = d.targets[:0], d.ups[:0]
 	for _, u := range pool {
 		if u.Available() {
-			targets = append(targets, route.Target{ID: u.Dial, Tried: slices.Contains(tried, u.Dial)})
-			ups = append(ups, u)
+			d.targets = append(d.targets, route.Target{ID: u.Dial, Tried: slices.Contains(tried, u.Dial)})
+			d.ups = append(d.ups, u)
 		}
 	}
-	return targets, ups
 }
 
 // untried is the pool without the upstreams that this request was sent to

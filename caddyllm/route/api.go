@@ -37,6 +37,7 @@ func (l *Load) Empty() bool { return !l.Waiting.Known && !l.Running.Known }
 type Target struct {
 	ID    string // the upstream's dial address; the key of all that is known of it
 	Tried bool   // this request was sent there before and failed
+	Home  bool   // the request's session was sent there before
 }
 
 // Request is what the decision needs of a request's prompt.
@@ -69,6 +70,9 @@ const (
 	ReasonCold   Reason = "cold"   // no cache holds any of it
 	ReasonRetry  Reason = "retry"  // an earlier choice of this request failed
 	ReasonProbe  Reason = "probe"  // to see whether a doubtful upstream still answers
+	// ReasonSession: the session's earlier requests went there, and no queue is
+	// worth leaving it.
+	ReasonSession Reason = "session"
 )
 
 // Ticket names one reservation. The zero Ticket names none, and every call

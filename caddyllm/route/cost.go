@@ -27,8 +27,10 @@ type candidate struct {
 	blocks int32   // leading blocks held
 	rank   rank
 	probe  bool
-	known  bool // its page counts
-	owned  bool // peers would choose it
+	known  bool    // its page counts
+	owned  bool    // peers would choose it
+	home   bool    // of the request's session
+	kept   float64 // of a home: cost if it held all of the prompt, seconds
 }
 
 // rank comes before cost.
@@ -85,6 +87,7 @@ func (r *Router) gather(now time.Duration, targets []Target) {
 		if targets[i].Tried {
 			r.candidates[i].rank = tried
 		}
+		r.candidates[i].home = targets[i].Home
 	}
 }
 
@@ -124,6 +127,7 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 		c := &r.candidates[i]
 		t := r.terms(now, c, &o)
 		c.cost, c.first = t.cost, t.first
+		c.kept = t.cost - (t.worth-requestWork)*(1+t.stalls)/c.up.rate
 	}
 	return o
 }

@@ -15,7 +15,20 @@ func (r *Router) choose(q *Request) int {
 			best = i
 		}
 	}
-	return r.breakTies(q, best)
+	return r.homeward(r.breakTies(q, best))
+}
+
+// homeward keeps a session where it was. What its upstream has of it shows in
+// no prompt, so it counts as if that held all of the prompt: it is left only
+// for one whose queue is shorter by more than the prompt's own work.
+func (r *Router) homeward(best int) int {
+	b := &r.candidates[best]
+	for i := range r.candidates {
+		if c := &r.candidates[i]; c.home && c.rank == b.rank && c.kept <= b.cost {
+			return i
+		}
+	}
+	return best
 }
 
 // breakTies chooses among the candidates of a rank that are as good as the
@@ -77,6 +90,8 @@ func (r *Router) reason(best int) Reason {
 		return ReasonRetry
 	case c.probe:
 		return ReasonProbe
+	case c.home && (most == 0 || c.blocks < most):
+		return ReasonSession
 	case most == 0:
 		return ReasonCold
 	case c.blocks < most:
