@@ -82,6 +82,9 @@ type Output struct {
 	// GeneratedTokens is the sum of all Tokens so far.
 	PromptTokens, CachedTokens, GeneratedTokens int
 
+	// Preemptions is how often the request was sent back to the queue so far.
+	Preemptions int
+
 	Times Times
 }
 

@@ -164,6 +164,7 @@ func (e *Engine) preempt(i int) {
 	e.pool.Release(s.blocks)
 	s.blocks = s.blocks[:0]
 	s.registered, s.computed, s.chunk = 0, 0, 0
+	s.preemptions++
 	e.stats.Preemptions++
 	if e.cfg.PriorityScheduling {
 		e.waiting.insert(s, bySequence)

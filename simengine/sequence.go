@@ -20,6 +20,8 @@ type sequence struct {
 	limit     int // generates so many
 	cached    int // tokens of the first admission's hit
 
+	preemptions int
+
 	blocks     []int32
 	registered int // leading blocks whose hash the pool knows
 
@@ -79,6 +81,7 @@ func (s *sequence) output(now time.Duration, tokens int) Output {
 		PromptTokens:    s.PromptTokens,
 		CachedTokens:    s.cached,
 		GeneratedTokens: s.generated,
+		Preemptions:     s.preemptions,
 		Times:           t,
 	}
 }

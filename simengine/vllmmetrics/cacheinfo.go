@@ -77,6 +77,7 @@ func (c CacheInfo) labels(p Profile, engine string) map[string]string {
 	}
 	if since(Main).has(p) {
 		labels["kv_cache_size_tokens"] = strconv.Itoa(c.KVTokens)
+		labels["effective_attention_block_size"] = strconv.Itoa(c.BlockSize)
 		labels["kv_cache_max_concurrency"] = "None"
 		if c.MaxModelLen > 0 {
 			labels["kv_cache_max_concurrency"] = repr(float64(c.KVTokens) / float64(c.MaxModelLen))
@@ -93,4 +94,12 @@ var cacheFields = []struct {
 }{
 	{until(V019), map[string]string{"calculate_kv_scales": "False"}},
 	{since(V019), map[string]string{"kv_cache_memory_bytes": "None"}},
+	{since(Main), map[string]string{
+		"_block_size_resolved": "True", "cache_hit_alignment_tokens": "None", "enable_mamba_shared_prefix_checkpoint": "False",
+		"hash_block_size": "None", "kv_cache_dtype_skip_layers": "[]", "kv_cache_layout": "None", "kv_offloading_backend": "native",
+		"kv_offloading_size": "None", "kv_sharing_fast_prefill": "False", "mamba_block_size": "None", "mamba_cache_dtype": "auto",
+		"mamba_cache_mode": "none", "mamba_page_size_padded": "None", "mamba_ssm_cache_dtype": "auto", "prefix_cache_retention_interval": "0",
+		"prefix_match_unit": "None", "replayssm_buffer_len": "16", "skip_page_size_padded": "None", "swa_bounded_replay": "True",
+		"use_kda_recoverssm": "False", "use_replayssm": "False", "user_specified_block_size": "True",
+	}},
 }

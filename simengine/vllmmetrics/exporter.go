@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -146,6 +147,10 @@ func (e *Exporter) WriteTo(w io.Writer) (int64, error) {
 		return 0, err
 	}
 	var text bytes.Buffer
+	if e.options.Profile != Rust {
+		families = append(families, e.page.Load().http.unseen(families)...)
+	}
+	slices.SortStableFunc(families, byPlace)
 	if e.options.Profile == Rust {
 		writeRust(&text, families)
 	} else {

@@ -226,6 +226,9 @@ func TestNamesByProfile(t *testing.T) {
 		"vllm:request_time_per_output_token_seconds": "...xxx",
 		"vllm:request_prefill_kv_computed_tokens":    "...xxx",
 		"vllm:engine_sleep_state":                    "...xx.",
+		"vllm:request_num_preemptions":               "....x.",
+		"vllm:estimated_flops_per_gpu_total":         "....x.",
+		"vllm:admission_rejections_total":            "....x.",
 		"vllm:iteration_tokens_total":                "xxxxxx",
 		"vllm:cache_config_info":                     "xxxxx.",
 		"process_start_time_seconds":                 "xxxxx.",
@@ -295,7 +298,7 @@ func TestRestartEmptiesThePage(t *testing.T) {
 		e := newExporter(t, Options{Start: time.Unix(100, 0)})
 		sample(e)
 		e.SetSleep(2)
-		if got := parse(t, render(t, e))["vllm:engine_sleep_state"].GetMetric()[1]; got.GetGauge().GetValue() != 1 {
+		if got := parse(t, render(t, e))["vllm:engine_sleep_state"].GetMetric()[2]; got.GetGauge().GetValue() != 1 {
 			t.Errorf("sleep state = %v, want discard_all", got)
 		}
 		time.Sleep(time.Minute)

@@ -14,6 +14,7 @@ var (
 	tokenBuckets      = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
 	requestBuckets    = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
 	choiceBuckets     = []float64{1, 2, 5, 10, 20}
+	preemptionBuckets = []float64{1, 2, 3, 4, 5, 10, 20}
 )
 
 // lengthBuckets are 1, 2, 5, 10, 20, 50 and so on up to top.
@@ -38,6 +39,7 @@ type histograms struct {
 	betweenTokens, betweenTokensOld                          prometheus.Histogram
 	endToEnd, queue, inference, prefill, decode              prometheus.Histogram
 	prompt, generated, mostGenerated, computed, limit, count prometheus.Histogram
+	preemptions                                              prometheus.Histogram
 
 	// Counted by the engine, step by step; here for its name and labels.
 	iteration *prometheus.Desc
@@ -77,6 +79,7 @@ func newHistograms(o Options, labels prometheus.Labels) *histograms {
 	h.limit = add(always, "vllm:request_params_max_tokens", "Longest output asked for.", lengths)
 	h.count = add(always, "vllm:request_params_n", "Number of outputs asked for.", choiceBuckets)
 	h.computed = add(since(V019), "vllm:request_prefill_kv_computed_tokens", "Prompt tokens that had to be computed.", lengths)
+	h.preemptions = add(since(Main).python(), "vllm:request_num_preemptions", "How often a request was sent back to the queue.", preemptionBuckets)
 	return h
 }
 
@@ -145,6 +148,9 @@ func (h *histograms) request(o *simengine.Output) {
 	h.mostGenerated.Observe(float64(o.GeneratedTokens))
 	if h.computed != nil {
 		h.computed.Observe(float64(o.PromptTokens - o.CachedTokens))
+	}
+	if h.preemptions != nil {
+		h.preemptions.Observe(float64(o.Preemptions))
 	}
 }
 

@@ -1,10 +1,12 @@
 package vllmmetrics
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Buckets of prometheus-fastapi-instrumentator, in seconds: by route, and for
@@ -12,6 +14,14 @@ import (
 var (
 	routeBuckets = []float64{.1, .5, 1}
 	httpBuckets  = []float64{.01, .025, .05, .075, .1, .25, .5, .75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60}
+)
+
+// Names and help texts of the families that are empty until a client comes.
+const (
+	requestsName, requestsHelp = "http_requests_total", "Answered HTTP requests by route."
+	receivedName, receivedHelp = "http_request_size_bytes", "Length of request bodies by route, 0 where it wasn't told."
+	sentName, sentHelp         = "http_response_size_bytes", "Length of answers by route, 0 where it wasn't told."
+	byRouteName, byRouteHelp   = "http_request_duration_seconds", "Time that an answer took, by route."
 )
 
 // methods that have a series of their own; a client may send anything.
@@ -31,12 +41,12 @@ func newHTTPMetrics() *httpMetrics {
 	}
 	return &httpMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "http_requests_total", Help: "Answered HTTP requests by route.",
+			Name: requestsName, Help: requestsHelp,
 		}, []string{"handler", "method", "status"}),
-		received: summary("http_request_size_bytes", "Length of request bodies by route, 0 where it wasn't told."),
-		sent:     summary("http_response_size_bytes", "Length of answers by route, 0 where it wasn't told."),
+		received: summary(receivedName, receivedHelp),
+		sent:     summary(sentName, sentHelp),
 		byRoute: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "http_request_duration_seconds", Help: "Time that an answer took, by route.", Buckets: routeBuckets,
+			Name: byRouteName, Help: byRouteHelp, Buckets: routeBuckets,
 		}, []string{"handler", "method"}),
 		all: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "http_request_duration_highr_seconds", Help: "Time that an answer took.", Buckets: httpBuckets,
@@ -49,6 +59,24 @@ func (h *httpMetrics) collectors(p Profile) []prometheus.Collector {
 	list := []prometheus.Collector{h.requests, h.byRoute, h.all}
 	if p != Rust {
 		list = append(list, h.received, h.sent)
+	}
+	return list
+}
+
+// unseen are the families without series yet, which Python declares all the
+// same.
+func (h *httpMetrics) unseen(seen []*dto.MetricFamily) []*dto.MetricFamily {
+	var list []*dto.MetricFamily
+	for _, f := range []struct {
+		name, help string
+		kind       dto.MetricType
+	}{
+		{requestsName, requestsHelp, dto.MetricType_COUNTER}, {receivedName, receivedHelp, dto.MetricType_SUMMARY},
+		{sentName, sentHelp, dto.MetricType_SUMMARY}, {byRouteName, byRouteHelp, dto.MetricType_HISTOGRAM},
+	} {
+		if !slices.ContainsFunc(seen, func(s *dto.MetricFamily) bool { return s.GetName() == f.name }) {
+			list = append(list, &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: &f.kind})
+		}
 	}
 	return list
 }

@@ -75,6 +75,7 @@ func (c *scalars) describe(cache map[string]string) {
 	c.cacheCounters()
 	c.tokenCounters()
 	c.requestCounters()
+	c.estimates()
 	if always.python().has(c.profile) {
 		// It has labels of its own, and no model_name.
 		info := prometheus.NewDesc("vllm:cache_config_info", "How the KV cache is set up.", nil, cache)
@@ -150,6 +151,13 @@ func (c *scalars) requestCounters() {
 			value = none
 		}
 		success.with("finished_reason", reason, value)
+	}
+}
+
+// estimates stay at 0, as in vLLM without --enable-mfu-metrics.
+func (c *scalars) estimates() {
+	for _, of := range []string{"flops", "read_bytes", "write_bytes"} {
+		c.counter(since(Main).python(), "vllm:estimated_"+of+"_per_gpu_total", "Work of a GPU, if it were estimated.").is(none)
 	}
 }
 

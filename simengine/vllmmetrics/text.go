@@ -63,7 +63,7 @@ func writePython(b *bytes.Buffer, families []*dto.MetricFamily) {
 	for _, f := range families {
 		name := f.GetName()
 		w.head(name, f.GetHelp(), strings.ToLower(f.GetType().String()))
-		for _, m := range f.GetMetric() {
+		for _, m := range inMakersOrder(f.GetMetric()) {
 			switch f.GetType() {
 			case dto.MetricType_COUNTER:
 				w.sample(name, m.GetLabel(), w.number(m.GetCounter().GetValue()))
@@ -84,7 +84,7 @@ func writePython(b *bytes.Buffer, families []*dto.MetricFamily) {
 }
 
 func (w *writer) created(f *dto.MetricFamily) {
-	if f.GetType() == dto.MetricType_GAUGE {
+	if f.GetType() == dto.MetricType_GAUGE || len(f.GetMetric()) == 0 {
 		return
 	}
 	name := f.GetName()
@@ -92,7 +92,7 @@ func (w *writer) created(f *dto.MetricFamily) {
 		name = strings.TrimSuffix(name, "_total")
 	}
 	w.head(name+"_created", f.GetHelp(), "gauge")
-	for _, m := range f.GetMetric() {
+	for _, m := range inMakersOrder(f.GetMetric()) {
 		at := m.GetCounter().GetCreatedTimestamp()
 		switch f.GetType() {
 		case dto.MetricType_HISTOGRAM:
@@ -128,7 +128,7 @@ func writeRust(b *bytes.Buffer, families []*dto.MetricFamily) {
 			name = strings.TrimSuffix(name, "_total")
 		}
 		w.head(name, f.GetHelp(), strings.ToLower(f.GetType().String()))
-		for _, m := range f.GetMetric() {
+		for _, m := range inMakersOrder(f.GetMetric()) {
 			switch f.GetType() {
 			case dto.MetricType_COUNTER:
 				w.sample(name+"_total", m.GetLabel(), integer(m.GetCounter().GetValue()))

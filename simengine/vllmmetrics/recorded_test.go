@@ -1,0 +1,168 @@
+package vllmmetrics
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
+)
+
+// leftOut are the families of a recorded page that the simulator doesn't have:
+// what Python's library tells of the process and of its garbage collector, and
+// how often a parser of tool calls ran.
+var leftOut = regexp.MustCompile(`^(python_|process_[^s]|vllm:tool_call_parser_)`)
+
+// masked are values that the recordings have as 0.
+var masked = regexp.MustCompile(`^(process_|http_|vllm:iteration_tokens_total|\S*_seconds_sum|\S*_seconds_bucket\{.*le="[0-9.]+".*\})`)
+
+// lines makes a page comparable: without help texts, which are the simulator's
+// own, without what is left out, and with masked values.
+func lines(page string) []string {
+	var list []string
+	for line := range strings.Lines(strings.TrimRight(page, "\n") + "\n") {
+		line = strings.TrimSuffix(line, "\n")
+		name := strings.TrimPrefix(line, "# TYPE ")
+		series, _, _ := strings.Cut(line, "} ")
+		switch {
+		case strings.HasPrefix(line, "# HELP"), leftOut.MatchString(name):
+			continue
+		case strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "vllm:cache_config_info"):
+			line = regexp.MustCompile(`"[^"]*"`).ReplaceAllString(line, `""`)
+		case strings.Contains(series, "_created"):
+			line = regexp.MustCompile(` \S+$`).ReplaceAllString(line, " created")
+		case masked.MatchString(line):
+			line = regexp.MustCompile(` \S+$`).ReplaceAllString(line, " masked")
+		}
+		list = append(list, line)
+	}
+	return list
+}
+
+// recorded are the folders of pages of versions of vLLM, and their profiles.
+func recorded(t *testing.T) map[string]Profile {
+	t.Helper()
+	folders, err := filepath.Glob("../../testdata/vllm/*/metrics")
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no recorded pages: %v", err)
+	}
+	list := map[string]Profile{}
+	for _, folder := range folders {
+		version := filepath.Base(filepath.Dir(folder))
+		for prefix, p := range map[string]Profile{"0.8.": V08, "0.9.": V09, "0.10.": V011, "0.11.": V011, "0.19.": V019} {
+			if strings.HasPrefix(version, prefix) {
+				list[folder] = p
+			}
+		}
+		if list[folder] == "" {
+			list[folder] = Main
+		}
+	}
+	return list
+}
+
+// FC-111: idle, under load and after it, the page is vLLM's own to the line:
+// the same families in the same order, the same types, labels and buckets, and
+// the same numbers wherever they don't depend on the time.
+func TestFC111PagesAreThoseOfVLLM(t *testing.T) {
+	for folder, profile := range recorded(t) {
+		t.Run(string(profile), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pages := recordedLoad(t, profile)
+				for name, page := range pages {
+					want, err := os.ReadFile(filepath.Join(folder, name+".prom"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					differ(t, name, lines(page), lines(string(want)))
+				}
+			})
+		})
+	}
+}
+
+// differ tells of lines that only one of two pages has, or else that the order
+// isn't the same.
+func differ(t *testing.T, name string, got, want []string) {
+	t.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	t.Errorf("the page %s differs", name)
+	told := 0
+	for _, side := range []struct {
+		sign  string
+		lines []string
+		other []string
+	}{{"+", got, want}, {"-", want, got}} {
+		for _, line := range side.lines {
+			if !slices.Contains(side.other, line) && told < 60 {
+				t.Errorf("%s %s", side.sign, line)
+				told++
+			}
+		}
+	}
+	for i := range min(len(got), len(want)) {
+		if told == 0 && got[i] != want[i] {
+			t.Errorf("line %d is\n%s\nwant\n%s", i, got[i], want[i])
+			return
+		}
+	}
+}
+
+// recordedLoad does what was done to the servers that were recorded: six
+// completions at once, of which four fit the batch.
+func recordedLoad(t *testing.T, profile Profile) map[string]string {
+	t.Helper()
+	config := simengine.Config{BlockSize: 32, Blocks: 129, MaxModelLen: 512, MaxNumSeqs: 4, MaxNumBatchedTokens: 512, Cost: simengine.Cost{Base: 10 * time.Millisecond}}
+	engine, err := simengine.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d *live.Driver
+	e := newExporter(t, Options{
+		Model: "tiny-llama", Profile: profile, Start: time.Now(), MaxModelLen: 512, Cache: CacheInfoOf(config),
+		Stats: func(int) simengine.Stats { return d.Stats() },
+	})
+	d = live.New(engine, live.Options{Observe: e.Observer(0)})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = d.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	synctest.Wait()
+	pages := map[string]string{"idle": string(render(t, e))}
+
+	// The first was alone for two steps, and the page under load is of the step in
+	// which ten tokens had come.
+	until := func(tokens uint64) {
+		for d.Stats().GenerationTokens < tokens {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for i := range 6 {
+		_, err := d.Generate(ctx, simengine.Request{
+			PromptTokens: 40 + i, Blocks: []uint64{1}, OutputTokens: 400, Finish: simengine.ReasonLength,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(1)
+	}
+	until(10)
+	pages["load"] = string(render(t, e))
+	time.Sleep(time.Minute)
+	for range 6 {
+		e.ObserveParams(0, 1, 400)
+		e.ObserveHTTP(HTTPAnswer{Handler: "/v1/completions", Method: "POST", Status: 200})
+	}
+	pages["after"] = string(render(t, e))
+	return pages
+}
