@@ -12,7 +12,7 @@ CADDY   := v2.11.9
 RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
 FUZZTIME ?= 20s
 
-.PHONY: all build vet test race e2e fuzz bench fidelity run demo real record xcaddy smoke lint clean
+.PHONY: all build vet test race e2e fuzz bench fidelity replay replay-short run demo real record xcaddy smoke lint clean
 
 all: build vet smoke test
 
@@ -57,6 +57,15 @@ fidelity:
 	$(BIN)/llmreplay fit --run "$(RECORDING)" --check --figure $(FIDELITY).svg > $(FIDELITY).txt || status=1; \
 	$(BIN)/llmreplay fit --run "$(RECORDING)" --check --split half > $(FIDELITY)-half.txt || status=1; \
 	cat $(FIDELITY).txt; echo; cat $(FIDELITY)-half.txt; exit $$status
+
+# llm_prefix against oracles and rivals, by what must hold; traces from DATA.
+# The short form is for every change.
+DATA ?= ../shared/data
+replay:
+	$(GO) run ./cmd/llmreplay table --data $(DATA)
+
+replay-short:
+	$(GO) run ./cmd/llmreplay table --data $(DATA) --short --budget 3m
 
 # The built binary names the module and takes the example.
 smoke: build

@@ -46,6 +46,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newLive(), newVirtual(), newFit(), newTraces())
+	root.AddCommand(newLive(), newVirtual(), newTable(), newFit(), newTraces())
 	return root
 }

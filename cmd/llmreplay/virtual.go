@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/cluster"
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/judge"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/replay"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/rivals"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/workload"
@@ -92,7 +93,7 @@ func (v *virtual) run(ctx context.Context, stdout, _ io.Writer) error {
 	if !ok {
 		return fmt.Errorf("unknown preset %q", v.preset)
 	}
-	v.Engine = engineOf(p.Config, v.blockSize, v.kvTokens)
+	v.Engine = judge.Engine(p.Config, v.blockSize, v.kvTokens)
 	v.Scenario = cluster.Scenario(v.scenario)
 	if err := v.Scenario.Validate(); err != nil {
 		return err
@@ -135,18 +136,6 @@ func (v *virtual) run(ctx context.Context, stdout, _ io.Writer) error {
 		return writeJSON(stdout, report)
 	}
 	return report.writeText(stdout)
-}
-
-// engineOf is a preset with other blocks.
-func engineOf(c simengine.Config, blockSize, kvTokens int) simengine.Config {
-	tokens := c.KVTokens()
-	if kvTokens > 0 {
-		tokens = kvTokens
-	}
-	c.BlockSize = blockSize
-	c.Blocks = c.BlocksFor(tokens)
-	c.MaxModelLen = min(c.MaxModelLen, c.KVTokens())
-	return c
 }
 
 // compare adds the ratios to the greedy oracle, where it is among the results.

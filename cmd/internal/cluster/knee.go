@@ -14,14 +14,16 @@ const (
 	// from it instead of searched.
 	kneeScaled = 16
 	// kneePrecision ends the search, relative.
-	kneePrecision = 0.02
+	kneePrecision = 0.03
 	// kneeInFlight gives a run up when so many requests are in flight for each
 	// replica: it is far above the knee.
-	kneeInFlight = 400
+	kneeInFlight = 150
 )
 
 // kneePolicies are those whose better knee counts.
-var kneePolicies = []string{"oracle_rep", "lmetric"}
+// The cheaper one comes first: above the knee an oracle looks through long
+// queues.
+var kneePolicies = []string{"lmetric", "oracle_rep"}
 
 // Knee searches the rate, in requests a second, at which the better of
 // oracle_rep and lmetric has four times the mean TTFT that it has when idle.
@@ -76,9 +78,12 @@ func (k *knee) search(least float64) (float64, error) {
 		}
 		low = least
 	}
-	high := low
+	high, step := low, 2.0
+	if least > 0 {
+		step = 1.2
+	}
 	for {
-		high *= 2
+		high *= step
 		over, err := k.over(high)
 		if err != nil {
 			return 0, err

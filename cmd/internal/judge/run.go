@@ -1,0 +1,247 @@
+package judge
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/cluster"
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/workload"
+)
+
+// knees are requests a second by workload and number of replicas, found by
+// Knees; that of 64 is four times that of 16.
+//
+//go:embed knees.json
+var kneesFile []byte
+
+// Score is what a policy got in a cell.
+type Score struct {
+	Mean   float64 `json:"ttft_mean_ms"`
+	P99    float64 `json:"ttft_p99_ms"`
+	TPOT   float64 `json:"tpot_mean_ms"`
+	E2E    float64 `json:"e2e_mean_ms"`
+	Hit    float64 `json:"cached_token_ratio"`
+	Failed int     `json:"failed"`
+}
+
+// Line is a cell with its scores by policy.
+type Line struct {
+	Cell
+	Scores map[string]Score `json:"scores"`
+}
+
+// Options of Run.
+type Options struct {
+	Data     string        // folder of the traces
+	Short    bool          // the form for every change
+	Only     string        // a part's name, empty for all
+	Budget   time.Duration // no cell is begun after it; 0 is no bound
+	Parallel int           // cells at once; default 1
+	Progress func(done, all int)
+}
+
+// Outcome is what Run has to say.
+type Outcome struct {
+	Lines   []Line
+	Missing []string // workloads whose file isn't there
+	NotRun  int      // cells for which there was no time
+}
+
+// Run runs the table. The lines are in the order of the cells.
+func Run(ctx context.Context, o Options) (*Outcome, error) {
+	knees, err := readKnees()
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{}
+	var cells []Cell
+	gone := make(map[string]bool)
+	for i := range workloads {
+		if w := &workloads[i]; w.absent(o.Data) {
+			out.Missing = append(out.Missing, w.Name)
+			gone[w.Name] = true
+		}
+	}
+	for _, p := range parts(o.Short) {
+		if o.Only != "" && p.name != o.Only {
+			continue
+		}
+		for _, c := range p.cells(o.Data) {
+			if !gone[c.Workload] {
+				cells = append(cells, c)
+			}
+		}
+	}
+	lines := make([]Line, len(cells))
+	r := runner{ctx: ctx, o: o, knees: knees, begin: time.Now(), cells: cells, lines: lines}
+	var workers sync.WaitGroup
+	for range max(o.Parallel, 1) {
+		workers.Go(r.work)
+	}
+	workers.Wait()
+	if r.err != nil {
+		return nil, r.err
+	}
+	for _, l := range lines {
+		if l.Scores == nil {
+			out.NotRun++
+		} else {
+			out.Lines = append(out.Lines, l)
+		}
+	}
+	return out, ctx.Err()
+}
+
+// runner hands out cells; work is stopped by the last cell, an error, the
+// budget or the context.
+type runner struct {
+	ctx   context.Context
+	o     Options
+	knees map[string]map[int]float64
+	begin time.Time
+	cells []Cell
+	lines []Line
+
+	mu   sync.Mutex
+	next int
+	done int
+	err  error
+}
+
+func (r *runner) work() {
+	for {
+		i, ok := r.take()
+		if !ok {
+			return
+		}
+		line, err := r.run(&r.cells[i])
+		r.mu.Lock()
+		r.lines[i] = line
+		r.done++
+		if err != nil && r.err == nil {
+			r.err = err
+		}
+		if r.o.Progress != nil {
+			r.o.Progress(r.done, len(r.cells))
+		}
+		r.mu.Unlock()
+	}
+}
+
+func (r *runner) take() (int, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next == len(r.cells) || r.err != nil || r.ctx.Err() != nil || r.o.Budget > 0 && time.Since(r.begin) > r.o.Budget {
+		return 0, false
+	}
+	r.next++
+	return r.next - 1, true
+}
+
+func (r *runner) run(c *Cell) (Line, error) {
+	knee := kneeOf(r.knees[c.Workload], c.Replicas)
+	if knee == 0 {
+		return Line{}, fmt.Errorf("the knee of %s with %d replicas isn't known", c.Workload, c.Replicas)
+	}
+	rate := c.Share * knee
+	w, err := workload.Open(c.open, workload.Options{Requests: requestsFor(c.Replicas), Rate: rate, Seed: c.Seed})
+	if err != nil {
+		return Line{}, err
+	}
+	line := Line{Cell: *c, Scores: make(map[string]Score)}
+	for _, p := range c.policies {
+		o, err := cluster.Run(w, cluster.Config{
+			Replicas: c.Replicas, Engine: engine(), Rate: rate, Seed: c.Seed,
+			Scenario: c.variant.scenario, Proxies: c.variant.proxies, Split: c.variant.split, ScrapeInterval: c.variant.scrape,
+		}, cluster.Named(p))
+		if err != nil {
+			return Line{}, fmt.Errorf("%s on %s: %w", p, c.Workload, err)
+		}
+		line.Scores[p] = score(o)
+	}
+	return line, nil
+}
+
+// requestsFor leaves larger clusters time to come into balance.
+func requestsFor(replicas int) int { return requests * max(replicas, 16) / 16 }
+
+func score(o *cluster.Outcome) Score {
+	s := Score{
+		Mean: cluster.Mean(o.TTFT), P99: percentile(o.TTFT, 0.99), TPOT: cluster.Mean(o.TPOT), E2E: cluster.Mean(o.E2E), Failed: o.Failed,
+	}
+	if o.PromptTokens > 0 {
+		s.Hit = float64(o.CachedTokens) / float64(o.PromptTokens)
+	}
+	return s
+}
+
+// percentile of sorted values.
+func percentile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 == len(sorted) {
+		return sorted[i]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+func (w *Workload) absent(data string) bool {
+	if w.File == "" {
+		return false
+	}
+	_, err := os.Stat(w.open(data))
+	return errors.Is(err, os.ErrNotExist)
+}
+
+const scaledFrom = 16
+
+func kneeOf(known map[int]float64, replicas int) float64 {
+	if replicas > scaledFrom {
+		return known[scaledFrom] * float64(replicas) / scaledFrom
+	}
+	return known[replicas]
+}
+
+func readKnees() (map[string]map[int]float64, error) {
+	knees := make(map[string]map[int]float64)
+	if err := json.Unmarshal(kneesFile, &knees); err != nil {
+		return nil, fmt.Errorf("reading knees: %w", err)
+	}
+	return knees, nil
+}
+
+// Knees searches the knees of all workloads that are there, and keeps those
+// known of the others.
+func Knees(ctx context.Context, data string, report func(name string, replicas int, rate float64)) ([]byte, error) {
+	knees, err := readKnees()
+	if err != nil {
+		return nil, err
+	}
+	for i := range workloads {
+		w := &workloads[i]
+		if w.absent(data) {
+			continue
+		}
+		knees[w.Name] = make(map[int]float64)
+		for _, n := range []int{4, 8, scaledFrom} {
+			rate, err := cluster.Knee(ctx, func(rate float64) (*workload.Workload, error) {
+				return workload.Open(w.open(data), workload.Options{Requests: requestsFor(n), Rate: rate, Seed: 1})
+			}, cluster.Config{Replicas: n, Engine: engine()})
+			if err != nil {
+				return nil, err
+			}
+			knees[w.Name][n] = float64(int(rate*100)) / 100
+			report(w.Name, n, rate)
+		}
+	}
+	return json.MarshalIndent(knees, "", "\t")
+}

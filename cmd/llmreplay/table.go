@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/judge"
+)
+
+// table holds the flags of the command.
+type table struct {
+	judge.Options
+	knees string
+	json  bool
+}
+
+func newTable() *cobra.Command {
+	t := &table{}
+	cmd := &cobra.Command{
+		Use:   "table",
+		Short: "Judges llm_prefix by oracles and rivals over all workloads and sizes, against bounds",
+		Long: `Judges llm_prefix by oracles and rivals: nine workloads, 4 to 64 replicas, at 55
+and 90 % of the knee, engines that come, go, slow down and restart, metrics that
+are missing or lie, several gateways. Prints tables of ratios and then each
+bound with ok or MISSED; the exit status is 1 if one is missed.
+
+Workloads whose file isn't in the data folder are left out, and so are cells for
+which there is no time; both are said.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return t.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&t.Data, "data", "../shared/data", "folder with traces/ and text/")
+	f.BoolVar(&t.Short, "short", false, "only what takes about three minutes")
+	f.StringVar(&t.Only, "part", "", "only this part: oracle, rivals, scenarios, metrics, capacity or gateways")
+	f.DurationVar(&t.Budget, "budget", 25*time.Minute, "time after which nothing more is begun; 0 for no bound")
+	f.IntVar(&t.Parallel, "parallel", 1, "cells at once")
+	f.StringVar(&t.knees, "find-knees", "", "search the knees instead, and write them to this file")
+	f.BoolVar(&t.json, "json", false, "print cells and bounds as one JSON object")
+	return cmd
+}
+
+func (t *table) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if t.knees != "" {
+		found, err := judge.Knees(ctx, t.Data, func(name string, n int, rate float64) {
+			fmt.Fprintf(stderr, "%s, %d replicas: %.2f requests/s\n", name, n, rate)
+		})
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(t.knees, append(found, '\n'), 0o644)
+	}
+	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		t.Progress = func(done, all int) { fmt.Fprintf(stderr, "\r\033[K%d of %d cells", done, all) }
+	}
+	o, err := judge.Run(ctx, t.Options)
+	if t.Progress != nil {
+		fmt.Fprint(stderr, "\r\033[K")
+	}
+	if err != nil {
+		return err
+	}
+	checks := o.Checks()
+	if t.json {
+		err = writeJSON(stdout, struct {
+			Lines   []judge.Line  `json:"cells"`
+			Missing []string      `json:"workloads_without_file,omitempty"`
+			NotRun  int           `json:"cells_not_run"`
+			Checks  []judge.Check `json:"bounds"`
+		}{o.Lines, o.Missing, o.NotRun, checks})
+	} else {
+		err = o.WriteText(stdout)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the table: %w", err)
+	}
+	missed := 0
+	for _, c := range checks {
+		if c.Missed {
+			missed++
+		}
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d of %d bounds are missed", missed, len(checks))
+	}
+	return nil
+}
