@@ -110,8 +110,8 @@ func TestRunIsRepeatable(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := runner{ctx: t.Context(), knees: knees}
-	c := Cell{Workload: "unique", Replicas: 4, Share: 0.3, Seed: 2, policies: []string{Us, LeastConn}, open: "unique"}
-	if kneeOf(knees["unique"], 4) == 0 {
+	c := Cell{Workload: "unique", Replicas: 8, Share: 0.3, Seed: 2, policies: []string{Us, LeastConn}, open: "unique"}
+	if kneeOf(knees["unique"], 8) == 0 {
 		t.Fatal("the knee of unique isn't known")
 	}
 	a, err := r.run(&c)
