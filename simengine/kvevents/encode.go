@@ -144,7 +144,7 @@ func (e *encoder) stored(s *stored) []field {
 		list = append(list, field{"lora_name", adapterName}, field{"extra_keys", extraKeys(s, adapterName, salt)})
 	}
 	if e.format >= V024 {
-		list = append(list, field{"group_idx", 0})
+		list = append(list, field{"group_idx", 0}, field{"kv_cache_spec_kind", "full_attention"})
 	}
 	return list
 }

@@ -93,13 +93,15 @@ var cacheFields = []struct {
 	labels map[string]string
 }{
 	{until(V019), map[string]string{"calculate_kv_scales": "False"}},
-	{since(V019), map[string]string{"kv_cache_memory_bytes": "None"}},
-	{since(Main), map[string]string{
-		"_block_size_resolved": "True", "cache_hit_alignment_tokens": "None", "enable_mamba_shared_prefix_checkpoint": "False",
-		"hash_block_size": "None", "kv_cache_dtype_skip_layers": "[]", "kv_cache_layout": "None", "kv_offloading_backend": "native",
+	{span{V019, V019}, map[string]string{"cpu_kvcache_space_bytes": "None"}},
+	{since(V019), map[string]string{
+		"_block_size_resolved": "True", "kv_cache_dtype_skip_layers": "[]", "kv_cache_memory_bytes": "None", "kv_offloading_backend": "native",
 		"kv_offloading_size": "None", "kv_sharing_fast_prefill": "False", "mamba_block_size": "None", "mamba_cache_dtype": "auto",
-		"mamba_cache_mode": "none", "mamba_page_size_padded": "None", "mamba_ssm_cache_dtype": "auto", "prefix_cache_retention_interval": "0",
-		"prefix_match_unit": "None", "replayssm_buffer_len": "16", "skip_page_size_padded": "None", "swa_bounded_replay": "True",
-		"use_kda_recoverssm": "False", "use_replayssm": "False", "user_specified_block_size": "True",
+		"mamba_cache_mode": "none", "mamba_page_size_padded": "None", "mamba_ssm_cache_dtype": "auto", "user_specified_block_size": "True",
+	}},
+	{since(Main), map[string]string{
+		"cache_hit_alignment_tokens": "None", "enable_mamba_shared_prefix_checkpoint": "False", "hash_block_size": "None",
+		"kv_cache_layout": "None", "prefix_cache_retention_interval": "0", "prefix_match_unit": "None", "replayssm_buffer_len": "16",
+		"skip_page_size_padded": "None", "swa_bounded_replay": "True", "use_kda_recoverssm": "False", "use_replayssm": "False",
 	}},
 }

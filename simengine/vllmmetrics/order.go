@@ -16,7 +16,7 @@ var places = []string{
 	"vllm:kv_cache_usage_perc", "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
 	"vllm:external_prefix_cache_queries_total", "vllm:external_prefix_cache_hits_total",
 	"vllm:mm_cache_queries_total", "vllm:mm_cache_hits_total",
-	"vllm:num_preemptions_total", "vllm:prompt_tokens_total", "vllm:prompt_tokens_by_source_total", "vllm:prompt_tokens_cached_total",
+	"vllm:num_preemptions_total", "vllm:prompt_tokens_total", "vllm:prompt_tokens_by_source_total", "vllm:prompt_tokens_cached_total", "vllm:prompt_tokens_recomputed_total",
 	"vllm:prompt_tokens_cached_by_source_total", "vllm:generation_tokens_total", "vllm:request_success_total", "vllm:admission_rejections_total",
 	"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "vllm:iteration_tokens_total",
 	"vllm:request_max_num_generation_tokens", "vllm:request_params_n", "vllm:request_params_max_tokens",

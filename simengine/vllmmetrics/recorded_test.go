@@ -76,13 +76,17 @@ func TestFC111PagesAreThoseOfVLLM(t *testing.T) {
 	for folder, profile := range recorded(t) {
 		t.Run(string(profile), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pages := recordedLoad(t, profile)
-				for name, page := range pages {
-					want, err := os.ReadFile(filepath.Join(folder, name+".prom"))
+				want := map[string]string{}
+				for _, name := range []string{"idle", "load", "after"} {
+					page, err := os.ReadFile(filepath.Join(folder, name+".prom"))
 					if err != nil {
 						t.Fatal(err)
 					}
-					differ(t, name, lines(page), lines(string(want)))
+					want[name] = string(page)
+				}
+				tokens := parse(t, []byte(want["load"]))["vllm:generation_tokens_total"].GetMetric()[0].GetCounter().GetValue()
+				for name, page := range recordedLoad(t, profile, int(tokens)) {
+					differ(t, name, lines(page), lines(want[name]))
 				}
 			})
 		})
@@ -119,8 +123,9 @@ func differ(t *testing.T, name string, got, want []string) {
 }
 
 // recordedLoad does what was done to the servers that were recorded: six
-// completions at once, of which four fit the batch.
-func recordedLoad(t *testing.T, profile Profile) map[string]string {
+// completions at once, of which four fit the batch. The page under load is of the
+// step that brought the given number of tokens.
+func recordedLoad(t *testing.T, profile Profile, tokens int) map[string]string {
 	t.Helper()
 	config := simengine.Config{BlockSize: 32, Blocks: 129, MaxModelLen: 512, MaxNumSeqs: 4, MaxNumBatchedTokens: 512, Cost: simengine.Cost{Base: 10 * time.Millisecond}}
 	engine, err := simengine.New(config)
@@ -140,12 +145,11 @@ func recordedLoad(t *testing.T, profile Profile) map[string]string {
 	synctest.Wait()
 	pages := map[string]string{"idle": string(render(t, e))}
 
-	// The first was alone for two steps, and the page under load is of the step in
-	// which ten tokens had come.
-	until := func(tokens uint64) {
-		for d.Stats().GenerationTokens < tokens {
+	until := func(tokens int) {
+		for d.Stats().GenerationTokens < uint64(tokens) {
 			time.Sleep(time.Millisecond)
 		}
+		synctest.Wait()
 	}
 	for i := range 6 {
 		_, err := d.Generate(ctx, simengine.Request{
@@ -154,9 +158,11 @@ func recordedLoad(t *testing.T, profile Profile) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(1)
+		// The first is alone for one to four steps, until the others are four
+		// tokens a step from what is wanted.
+		until((tokens - 1) % 4)
 	}
-	until(10)
+	until(tokens)
 	pages["load"] = string(render(t, e))
 	time.Sleep(time.Minute)
 	for range 6 {

@@ -132,6 +132,7 @@ func (c *scalars) tokenCounters() {
 	source.with("source", "local_cache_hit", cached)
 	source.with("source", "external_kv_transfer", none)
 	c.counter(since(V019), "vllm:prompt_tokens_cached_total", "Prompt tokens that weren't computed.").is(cached)
+	c.counter(span{V019, V019}, "vllm:prompt_tokens_recomputed_total", "Prompt tokens that were computed though all were cached.").is(none)
 	c.counter(always, "vllm:generation_tokens_total", "Tokens generated.").
 		is(count(func(s *simengine.Stats) uint64 { return s.GenerationTokens }))
 }
@@ -157,7 +158,7 @@ func (c *scalars) requestCounters() {
 // estimates stay at 0, as in vLLM without --enable-mfu-metrics.
 func (c *scalars) estimates() {
 	for _, of := range []string{"flops", "read_bytes", "write_bytes"} {
-		c.counter(since(Main).python(), "vllm:estimated_"+of+"_per_gpu_total", "Work of a GPU, if it were estimated.").is(none)
+		c.counter(since(V019).python(), "vllm:estimated_"+of+"_per_gpu_total", "Work of a GPU, if it were estimated.").is(none)
 	}
 }
 
