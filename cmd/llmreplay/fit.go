@@ -36,12 +36,13 @@ scheduled_ts, first_token_ts, last_token_ts of each request, in seconds), and
 where there are any timeseries.csv (t, running, waiting, kv_cache_pct), meta.json
 (how vLLM was started) and workload_tokens.jsonl, plain or gzip (input_tok_ids).
 
-With --json the output is what vllmsim --cost takes.
+With --json the output is what --preset of vllmsim and of llmreplay virtual
+takes, in a file.
 
 The exit status is 1 if the recording can't be read or, with --check, if a bound
 is missed: 2 % for the latency of a request on average (3 % with --split half),
 3 % for mean and p50 and 5 % for p90 and p99 of TTFT and TPOT.`,
-		Example: "  llmreplay fit --run recordings/my-gpu --json > my-gpu.json\n  vllmsim --cost my-gpu.json",
+		Example: "  llmreplay fit --run recordings/my-gpu --json > my-gpu.json\n  vllmsim --preset my-gpu.json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.do(cmd.OutOrStdout(), cmd.ErrOrStderr())

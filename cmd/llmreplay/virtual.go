@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/cluster"
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/fit"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/judge"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/replay"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/rivals"
@@ -67,7 +68,7 @@ times are kept.`,
 	f := cmd.Flags()
 	f.StringVar(&v.trace, "trace", "", "file of requests or name of a generator, with parameters behind a colon (see llmreplay traces)")
 	f.IntVar(&v.Replicas, "replicas", cluster.DefaultReplicas, "engines")
-	f.StringVar(&v.preset, "preset", "llama3.1-8b-h100", "model and hardware of the engines")
+	f.StringVar(&v.preset, "preset", "llama3.1-8b-h100", "model and hardware of the engines, or a .json file that llmreplay fit wrote")
 	f.IntVar(&v.blockSize, "block-size", 16, "tokens of a KV block; larger ones make replays faster")
 	f.IntVar(&v.kvTokens, "kv-tokens", 0, "KV cache of an engine in tokens; 0 for the preset's or what the generator asks for")
 	f.IntVar(&v.requests, "requests", workload.DefaultRequests, "about how many requests")
@@ -89,9 +90,9 @@ times are kept.`,
 }
 
 func (v *virtual) run(ctx context.Context, stdout, _ io.Writer) error {
-	p, ok := simengine.PresetByName(v.preset)
-	if !ok {
-		return fmt.Errorf("unknown preset %q", v.preset)
+	p, err := fit.Preset(v.preset)
+	if err != nil {
+		return err
 	}
 	v.Engine = judge.Engine(p.Config, v.blockSize, v.kvTokens)
 	v.Scenario = cluster.Scenario(v.scenario)

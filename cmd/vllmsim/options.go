@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/fit"
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/kvevents"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
@@ -49,7 +50,7 @@ type options struct {
 	blockSize, kvTokens, maxSeqs, maxBatched, maxModelLen int
 	stepBase, overhead                                    time.Duration
 	prefill, decode, contextNS, attention                 float64
-	noCaching                                             bool
+	noCaching, async                                      bool
 }
 
 func newRoot() *cobra.Command {
@@ -80,7 +81,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.model, "model", "", "name of the model; the preset's if empty")
 	f.StringSliceVar(&o.served, "adapter", nil, "LoRA adapters: further names, each with a prefix cache of its own; may be repeated")
 	f.IntVar(&o.slots, "max-loras", 1, "max_lora that metrics tell of a server with adapters")
-	f.StringVar(&o.preset, "preset", defaultPreset, "model and hardware: "+strings.Join(presetNames(), ", "))
+	f.StringVar(&o.preset, "preset", defaultPreset, "model and hardware: "+strings.Join(presetNames(), ", ")+"; or a .json file that llmreplay fit wrote")
 	f.Float64Var(&o.speed, "speed", 1, "seconds of the engine's time in one of the clock, more than 0 and at most 10000")
 	f.StringVar(&o.profile, "profile", string(vllmmetrics.Main), "vLLM version whose metrics are shown: "+strings.Join(profileNames(), ", "))
 	f.IntVar(&o.engines, "data-parallel-size", 1, fmt.Sprintf("engines behind each server's internal balancer, 1 to %d", live.RanksMax))
@@ -97,6 +98,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.maxBatched, "max-num-batched-tokens", 0, "tokens of a step")
 	f.IntVar(&o.maxModelLen, "max-model-len", 0, "tokens of a prompt and its reply; at most the cache holds")
 	f.BoolVar(&o.noCaching, "no-enable-prefix-caching", false, "make every prompt a cold one")
+	f.BoolVar(&o.async, "async-scheduling", false, "compose each step while the one before it is computed, as vLLM does since 0.14")
 	f.DurationVar(&o.stepBase, "step-base", 0, "time of a step that does next to nothing")
 	f.DurationVar(&o.overhead, "request-overhead", 0, "time of a request before the engine sees it")
 	f.Float64Var(&o.prefill, "prefill-us-per-token", 0, "microseconds of a step for each prompt token")
@@ -124,14 +126,18 @@ func profileNames() []string {
 // engine is the preset with what the flags change.
 func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
 	var none simengine.Config
-	preset, ok := simengine.PresetByName(o.preset)
-	if !ok {
-		return none, fmt.Errorf("checking --preset: unknown %q, want one of %s", o.preset, strings.Join(presetNames(), ", "))
+	preset, err := fit.Preset(o.preset)
+	if err != nil {
+		return none, fmt.Errorf("checking --preset: %w", err)
 	}
 	if o.model == "" {
-		// Preset names are model, size, and what it runs on.
-		o.model = strings.Join(strings.SplitN(o.preset, "-", 3)[:2], "-")
+		// Names of presets are model, size, and what it runs on.
+		o.model = preset.Name
+		if parts := strings.SplitN(preset.Name, "-", 3); len(parts) == 3 {
+			o.model = parts[0] + "-" + parts[1]
+		}
 	}
+	o.preset = preset.Name
 	if !slices.Contains(profileNames(), o.profile) {
 		return none, fmt.Errorf("checking --profile: unknown %q, want one of %s", o.profile, strings.Join(profileNames(), ", "))
 	}
@@ -159,6 +165,7 @@ func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
 		"max-num-seqs":             func() { c.MaxNumSeqs = o.maxSeqs },
 		"max-num-batched-tokens":   func() { c.MaxNumBatchedTokens = o.maxBatched },
 		"no-enable-prefix-caching": func() { c.DisablePrefixCaching = o.noCaching },
+		"async-scheduling":         func() { c.AsyncScheduling = o.async },
 		"step-base":                func() { c.Cost.Base = o.stepBase },
 		"request-overhead":         func() { c.Cost.RequestOverhead = o.overhead },
 		"prefill-us-per-token":     func() { c.Cost.PrefillToken = o.prefill * 1e-6 },

@@ -183,6 +183,23 @@ func TestFlagsChangeThePreset(t *testing.T) {
 	}
 }
 
+// What llmreplay fit found is a preset like any other.
+func TestPresetFromAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "my-gpu.json")
+	const report = `{"engine":{"block_size_tokens":16,"kv_blocks":101,"max_num_seqs":8,"max_num_batched_tokens":256,"max_model_len_tokens":1600,
+		"async_scheduling":true,"prefix_caching":true},"coefficients":{"base_ms":12.5,"prefill_us_per_token":80}}`
+	if err := os.WriteFile(file, []byte(report), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, c, err := parsed(t, "--preset", file, "--max-num-seqs", "9", "--async-scheduling=false")
+	if err != nil || o.model != "my-gpu" || c.Blocks != 101 || c.MaxNumSeqs != 9 || c.AsyncScheduling || c.Cost.Base != 12500*time.Microsecond {
+		t.Errorf("model %q, engine %+v, %v", o.model, c, err)
+	}
+	if _, c, err := parsed(t, "--preset", file+".json"); err == nil {
+		t.Errorf("a file that isn't there gives %+v", c)
+	}
+}
+
 func TestFlagsThatMakeNoSense(t *testing.T) {
 	for _, args := range [][]string{
 		{"--preset", "x"}, {"--profile", "x"}, {"--count", "0"}, {"--count", "1025"}, {"--speed", "0"}, {"--speed", "NaN"}, {"--speed", "1e7"},

@@ -42,6 +42,7 @@ type EngineReport struct {
 	MaxBatched    int    `json:"max_num_batched_tokens"`
 	MaxModelLen   int    `json:"max_model_len_tokens"`
 	Async         bool   `json:"async_scheduling"`
+	ByChunk       bool   `json:"admit_by_chunk"`
 	PrefixCaching bool   `json:"prefix_caching"`
 	Replicas      int    `json:"data_parallel_size"`
 }
@@ -91,7 +92,7 @@ func (r *Run) Report(c simengine.Config, tl *Timeline, judged func(i int) bool) 
 		Engine: EngineReport{
 			BlockSize: c.BlockSize, Blocks: c.Blocks, BlocksSource: r.blocksSource,
 			MaxSeqs: c.MaxNumSeqs, MaxBatched: c.MaxNumBatchedTokens, MaxModelLen: c.MaxModelLen,
-			Async: c.AsyncScheduling, PrefixCaching: !c.DisablePrefixCaching, Replicas: max(1, r.Replicas),
+			Async: c.AsyncScheduling, ByChunk: c.AdmitByChunk, PrefixCaching: !c.DisablePrefixCaching, Replicas: max(1, r.Replicas),
 		},
 		Coefficients: published(c.Cost),
 		Notes:        append([]string{}, r.Notes...),
