@@ -17,7 +17,6 @@ import (
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/replay"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/rivals"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/workload"
-	"github.com/caddyllm/caddy-llm-prefix/simengine"
 )
 
 // virtual holds the flags of the command.
