@@ -140,6 +140,9 @@ func gauge(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descInFlight  = gauge("inflight_requests", "Requests of this proxy in flight, by state, upstream and phase: prefill until the first token, then decode.", "state", "upstream", "phase")
 	descKnown     = gauge("upstream_load_known", "1 if the upstream's own queue is known from a fresh scrape, else 0.", "state", "upstream")
+	descWaiting   = gauge("upstream_waiting_requests", "Requests that wait at the upstream, whoever sent them, by its last scrape; none if that is unknown.", "state", "upstream")
+	descRunning   = gauge("upstream_running_requests", "Requests that the upstream works on, whoever sent them, by its last scrape; none if that is unknown.", "state", "upstream")
+	descKVUsage   = gauge("upstream_kv_usage_ratio", "Share of the upstream's KV cache in use, its fullest engine's, by its last scrape; none if that is unknown.", "state", "upstream")
 	descScrapeAge = gauge("scrape_age_seconds", "Age of the last good scrape.", "state", "upstream")
 	descEntries   = gauge("index_entries", "Prompt blocks believed to be in the upstream's prefix cache.", "state", "upstream")
 	descRate      = gauge("prefill_tokens_per_second", "Learned prefill rate.", "state", "upstream")
@@ -147,7 +150,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descInFlight, descKnown, descScrapeAge, descEntries, descRate} {
+	for _, d := range []*prometheus.Desc{descInFlight, descKnown, descWaiting, descRunning, descKVUsage, descScrapeAge, descEntries, descRate} {
 		ch <- d
 	}
 }
@@ -194,6 +197,14 @@ func collectUpstream(ch chan<- prometheus.Metric, state string, u *route.Upstrea
 	send(descInFlight, float64(u.Prefill), "prefill")
 	send(descInFlight, float64(u.Decode), "decode")
 	send(descKnown, known)
+	// Old numbers would look like a queue that stands still.
+	for desc, n := range map[*prometheus.Desc]route.Num{
+		descWaiting: u.Load.Waiting, descRunning: u.Load.Running, descKVUsage: u.Load.KVUsage,
+	} {
+		if u.Fresh && n.Known {
+			send(desc, n.Value)
+		}
+	}
 	if u.Scraped {
 		send(descScrapeAge, u.LoadAge.Seconds())
 	}

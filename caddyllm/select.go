@@ -181,6 +181,7 @@ func (f *flight) next(pool reverseproxy.UpstreamPool, r *http.Request, w http.Re
 	if f.body != nil && !f.body.open(r) {
 		return nil // the proxy keeps the error of the attempt before
 	}
+	f.tried = nextRound(pool, f.tried)
 	choice, upstream := f.choose(pool, r, w)
 	if upstream == nil {
 		return nil

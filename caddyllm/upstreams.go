@@ -238,6 +238,21 @@ func (d *desk) available(pool reverseproxy.UpstreamPool, tried []string) {
 	}
 }
 
+// nextRound is where a request shall not be sent to again. When it was sent to
+// all that are available, another round begins, and only the last one comes
+// last: any of the others may be back by now.
+func nextRound(pool reverseproxy.UpstreamPool, tried []string) []string {
+	if len(tried) == 0 {
+		return tried
+	}
+	for _, u := range pool {
+		if u.Available() && !slices.Contains(tried, u.Dial) {
+			return tried
+		}
+	}
+	return tried[len(tried)-1:]
+}
+
 // untried is the pool without the upstreams that this request was sent to
 // before, or the whole pool if none of the others is available.
 func untried(pool reverseproxy.UpstreamPool, tried []string) reverseproxy.UpstreamPool {

@@ -29,9 +29,10 @@ type Load struct {
 	StartTime      Num // Unix seconds at which the engine's process started
 }
 
-// Empty reports whether the page told nothing about the queue: it is not that
-// of an engine we know.
-func (l *Load) Empty() bool { return !l.Waiting.Known && !l.Running.Known }
+// Empty reports whether the page doesn't tell the whole queue: it is not that
+// of an engine we know, or a number on it can't be true. Half a queue would
+// look like a short one.
+func (l *Load) Empty() bool { return !l.Waiting.Known || !l.Running.Known }
 
 // Target is one upstream that the proxy would use for a request.
 type Target struct {

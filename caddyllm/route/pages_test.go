@@ -1,6 +1,9 @@
 package route
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // FC-52: an engine that says that it keeps no prefixes has no claim to what it
 // computed before.
@@ -31,5 +34,25 @@ func TestFC52PrefixCacheSwitchedOff(t *testing.T) {
 	}
 	if u := d.r.Snapshot(d.now)[0]; u.Entries != 0 || u.Capacity != 0 {
 		t.Errorf("%d blocks of %d are held where none are kept", u.Entries, u.Capacity)
+	}
+}
+
+// FC-67: an engine that tells how many requests run, and not how many wait,
+// has no short queue but an unknown one.
+func TestFC67HalfAQueueIsNotAShortOne(t *testing.T) {
+	d := newDesk(t, 3)
+	for range 3 {
+		d.now = d.now.Add(time.Second)
+		d.r.Scraped(d.now, d.targets[0].ID, &Load{Running: Known(1)})
+		for i := range 2 {
+			d.scrape(i+1, 2, 1)
+		}
+	}
+	terms := d.r.Explain(d.now, prompt("cold", 2), d.targets)
+	if terms[0].Queue <= 0 || terms[0].Queue != terms[1].Queue || terms[1].Queue != terms[2].Queue {
+		t.Errorf("queues of %v, %v and %v s, want the first like the others", terms[0].Queue, terms[1].Queue, terms[2].Queue)
+	}
+	if u := d.r.Snapshot(d.now)[0]; u.Fresh || u.State != StateUnknown {
+		t.Errorf("half a queue counts as known: %q", u.State)
 	}
 }
