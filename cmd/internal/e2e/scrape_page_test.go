@@ -220,16 +220,16 @@ func TestFC67StrangeNumbersOnThePage(t *testing.T) {
 	strange := []string{"NaN", "+Inf", "-3", "1e309", "0x1p3", "18446744073709551616", "1_000"}
 	faces := newFaces(t, len(strange)+4)
 	page := func(waiting, kv string) string {
-		return "vllm:num_requests_running 1\nvllm:num_requests_waiting " + waiting + "\nvllm:kv_cache_usage_perc " + kv +
+		return "vllm:num_requests_running 0\nvllm:num_requests_waiting " + waiting + "\nvllm:kv_cache_usage_perc " + kv +
 			"\nvllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"20000\"} 1\n"
 	}
 	for i, s := range strange {
 		faces[i].show(page(s, "0.1"))
 	}
-	faces[len(strange)].show(page("2", "97"))
-	faces[len(strange)+1].show(page("2", "NaN"))
-	faces[len(strange)+2].show(page("2.0e+00", "0.1"))
-	faces[len(strange)+3].show(page("2", "0.1"))
+	faces[len(strange)].show(page("0", "97"))
+	faces[len(strange)+1].show(page("0", "NaN"))
+	faces[len(strange)+2].show(page("3.0e+00", "0.1"))
+	faces[len(strange)+3].show(page("0", "0.1"))
 	g := site{upstreams: faceAddrs(faces)}.start(t)
 	g.becomes(true, faceAddrs(faces)[len(strange):]...)
 	for i, f := range faces {
@@ -241,9 +241,14 @@ func TestFC67StrangeNumbersOnThePage(t *testing.T) {
 			t.Errorf("U%d: KV usage is told to be %v", i+1, usage)
 		}
 	}
-	if v, _ := g.gauge("upstream_waiting_requests", faces[len(strange)+2].addr); v != 2 {
-		t.Errorf("2.0e+00 is read as %v", v)
+	if v, _ := g.gauge("upstream_waiting_requests", faces[len(strange)+2].addr); v != 3 {
+		t.Errorf("3.0e+00 is read as %v", v)
 	}
+	faces[len(strange)+2].show(page("0.0e+00", "1e-1"))
+	eventually(t, "the queue read from an exponent is gone", func() bool {
+		v, ok := g.gauge("upstream_waiting_requests", faces[len(strange)+2].addr)
+		return ok && v == 0
+	})
 	counts := g.cold("strange", 220, faces)
 	for i, n := range counts {
 		if n < 2 || n > 60 {
