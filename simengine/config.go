@@ -182,18 +182,3 @@ type Work struct {
 	ContextTokens int     // of those that decode
 	Attention     float64 // token·token, of prefill chunks
 }
-
-// stepMax bounds a step, so that adding it to a clock can't overflow.
-const stepMax = 24 * time.Hour
-
-// Step is the time of a step that works on w, at most 24 h.
-func (c Cost) Step(w Work) time.Duration {
-	s := c.PrefillToken*float64(w.PrefillTokens) +
-		c.DecodeSeq*float64(w.DecodeSeqs) +
-		c.ContextToken*float64(w.ContextTokens) +
-		c.AttentionTerm*w.Attention
-	if s >= stepMax.Seconds() {
-		return stepMax
-	}
-	return c.Base + time.Duration(s*float64(time.Second))
-}

@@ -19,9 +19,14 @@ type Engine struct {
 	cfg  Config
 	pool *kv.Pool
 
+	rates rates
+
 	clock time.Duration // of Submit, Cancel and Step
 	began time.Duration // of the step in progress: when its computation does
 	end   time.Duration // of the step in progress
+	frac  int64         // ticks by which it ends later than that
+	ended time.Duration // end of the last step
+	done  int64         // steps that ended
 	busy  bool          // a step is in progress
 	work  Work          // of the step in progress
 
@@ -32,12 +37,20 @@ type Engine struct {
 	leaving  []*sequence // cancels not seen yet, in order
 	waiting  queue
 	running  []*sequence // in order of admission
+	steady   steady      // how Advance keeps them
+
+	// The head of the queue was found not to fit, and won't before a block is
+	// freed or blockedOn becomes known.
+	blocked   bool
+	blockedOn uint64
 
 	byID  map[uint64]*sequence
 	spare []*sequence // for reuse, with their slices
 
 	adapted int // requests of an adapter in byID
 	order   uint64
+
+	admissions uint64
 
 	controls []control // sleeps and wakes not seen yet, in order
 	asleep   bool
@@ -50,8 +63,8 @@ type Engine struct {
 	forecast forecast // scratch
 
 	outputs []Output
-	stats   Stats // counters run on; gauges and readers see shown
-	shown   Stats
+	stats   Stats // counters, as they run on
+	shown   shown
 }
 
 // spareMax bounds what is kept for reuse.
@@ -69,6 +82,8 @@ func New(cfg Config) (*Engine, error) {
 		pool: kv.New(cfg.Blocks, !cfg.DisablePrefixCaching),
 		byID: make(map[uint64]*sequence),
 	}
+	e.rates = cfg.Cost.rates()
+	e.show()
 	if cfg.KVEvents {
 		e.pool.Evicted = e.removed
 	}
@@ -103,6 +118,9 @@ func (e *Engine) Submit(now time.Duration, r Request) error {
 	}
 	s.last, s.leaveAt = never, never
 	s.times = Times{Arrived: e.clock, Queued: e.clock + e.cfg.Cost.RequestOverhead, Scheduled: never, First: never}
+	if n := len(e.arriving); n > 0 { // SetCost may have changed the overhead
+		s.times.Queued = max(s.times.Queued, e.arriving[n-1].times.Queued)
+	}
 	e.byID[r.ID] = s
 	if r.Adapter != "" {
 		e.adapted++
@@ -189,6 +207,13 @@ func (e *Engine) Step(now time.Duration) []Output {
 	if e.busy && now < e.end {
 		return nil
 	}
+	e.settle(1)
+	e.step(now, false)
+	return e.outputs
+}
+
+// step is Step; when quiet it leaves out the outputs that Advance doesn't tell.
+func (e *Engine) step(now time.Duration, quiet bool) {
 	e.clock = max(e.clock, now)
 	ended, seen := e.busy, now
 	if ended {
@@ -196,7 +221,7 @@ func (e *Engine) Step(now time.Duration) []Output {
 			// The step to begin was composed when the one that ends began.
 			seen = e.began
 		}
-		e.finish(now, seen)
+		e.finish(now, seen, quiet)
 		e.busy = false
 		e.kvEvents, e.kvPending = e.kvPending, e.kvEvents
 		if !e.cfg.AsyncScheduling {
@@ -208,7 +233,6 @@ func (e *Engine) Step(now time.Duration) []Output {
 	if left && !e.busy || ended && e.cfg.AsyncScheduling {
 		e.show()
 	}
-	return e.outputs
 }
 
 // compose begins the next step at now with what was to be seen at seen, and if
@@ -223,12 +247,7 @@ func (e *Engine) compose(now, seen time.Duration) (left bool) {
 		work, ok := e.schedule(seen)
 		e.free()
 		if ok {
-			e.busy, e.work = true, work
-			e.began = now
-			if e.stats.Steps == 0 {
-				e.began += e.cfg.Cost.FirstStep
-			}
-			e.end = e.began + e.cfg.Cost.Step(work)
+			e.begin(now, work)
 			return left
 		}
 		if seen == now {
@@ -238,9 +257,31 @@ func (e *Engine) compose(now, seen time.Duration) (left bool) {
 	}
 }
 
+// begin begins a step. What a step's end leaves of a nanosecond goes to the next
+// one, if that follows at once.
+func (e *Engine) begin(now time.Duration, work Work) {
+	ticks := e.rates.step(&e.cfg.Cost, work)
+	if now == e.end {
+		ticks += e.frac
+	}
+	e.busy, e.work, e.began = true, work, now
+	if e.done == 0 {
+		e.began += e.cfg.Cost.FirstStep
+	}
+	e.end = e.began + time.Duration(ticks>>tickBits)
+	e.frac = ticks & (1<<tickBits - 1)
+}
+
 // Stats returns what was true when the last step ended. A step without work,
 // as after the cancel of all requests, counts as one.
-func (e *Engine) Stats() Stats { return e.shown }
+func (e *Engine) Stats() Stats {
+	s := e.stats
+	s.Running, s.Waiting = e.shown.running, e.shown.waiting
+	s.KVUsage = 1 - float64(e.shown.free)/float64(e.pool.Capacity())
+	s.PrefixQueries, s.PrefixHits = e.shown.queries, e.shown.hits
+	s.Preemptions, s.Aborted, s.Evictions = e.shown.preemptions, e.shown.aborted, e.shown.evictions
+	return s
+}
 
 // ResetPrefixCache forgets all cached blocks, as vLLM's /reset_prefix_cache. It
 // does nothing and returns false while a request holds blocks.
@@ -258,14 +299,21 @@ func (e *Engine) ResetPrefixCache() bool {
 // none.
 func (e *Engine) Working() (Work, bool) { return e.work, e.busy }
 
+// shown is the part of Stats that changes after the end of a step too, as it was
+// at the end.
+type shown struct {
+	running, waiting, free                         int
+	queries, hits, preemptions, aborted, evictions uint64
+}
+
 // show publishes the snapshot that ends a step.
 func (e *Engine) show() {
-	e.stats.Running = len(e.running)
-	e.stats.Waiting = e.waiting.len()
-	e.stats.KVUsage = e.pool.Usage()
-	e.stats.Evictions = e.pool.Evictions()
 	e.showAdapters()
-	e.shown = e.stats
+	e.shown = shown{
+		running: len(e.running), waiting: e.waiting.len(), free: e.pool.Free(),
+		queries: e.stats.PrefixQueries, hits: e.stats.PrefixHits,
+		preemptions: e.stats.Preemptions, aborted: e.stats.Aborted, evictions: e.pool.Evictions(),
+	}
 }
 
 // arrive lets the scheduler see what came up to now.
@@ -280,8 +328,33 @@ func (e *Engine) arrive(now time.Duration) {
 
 func (e *Engine) enqueue(s *sequence) {
 	if e.cfg.PriorityScheduling {
+		e.blocked = false // there may be a new head
 		e.waiting.insert(s, bySequence)
 		return
 	}
 	e.waiting.pushBack(s)
+}
+
+// SetCost changes what steps take, from the next one on; an engine under Advance
+// must have been brought to the time of the change. The error names what is out
+// of range.
+func (e *Engine) SetCost(c Cost) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	e.cfg.Cost = c
+	e.rates = c.rates()
+	return nil
+}
+
+// Requests returns the ids of the requests in the engine: those in the batch in
+// order of admission, then those that wait, then those on their way.
+func (e *Engine) Requests() []uint64 {
+	ids := make([]uint64, 0, len(e.byID))
+	for _, list := range [][]*sequence{e.running, e.waiting.all(), e.arriving} {
+		for _, s := range list {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
 }

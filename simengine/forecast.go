@@ -14,8 +14,15 @@ type Forecast struct {
 
 // Cached returns how many of the leading blocks the prefix cache has now.
 func (e *Engine) Cached(blocks []uint64) int {
-	hits, _ := e.pool.Match(blocks)
+	hits, _ := e.hits(blocks)
 	return hits
+}
+
+// hits counts the leading blocks that are in the cache, and those of them that
+// no request holds.
+func (e *Engine) hits(blocks []uint64) (hits, unheld int) {
+	e.forecast.found, unheld = e.match(blocks, nil, e.forecast.found[:0])
+	return len(e.forecast.found), unheld
 }
 
 // Forecast tells what would become of r if it were submitted at now and nothing
@@ -32,9 +39,15 @@ func (e *Engine) Forecast(now time.Duration, r *Request) Forecast {
 	f.e, f.free = e, e.pool.Free()
 	f.running, f.waiting = f.running[:0], f.waiting[:0]
 	for _, s := range e.running {
-		f.running = append(f.running, ghost{
-			known: s.known, computed: s.computed, chunk: s.chunk, left: s.limit - s.generated, held: len(s.blocks), of: s,
-		})
+		g := ghost{known: s.known, computed: s.computed, chunk: s.chunk, left: s.limit - s.generated, held: len(s.blocks), of: s}
+		if s.folded { // its counts lag behind, and some of its blocks are lent
+			steps := int(e.done - s.since)
+			g.known += steps
+			g.computed += steps
+			g.left -= steps
+			g.chunk, g.held = 1, blocksFor(g.computed+1, e.cfg.BlockSize)
+		}
+		f.running = append(f.running, g)
 	}
 	for _, s := range e.waiting.all() {
 		f.wait(s)
@@ -56,6 +69,7 @@ func (e *Engine) Forecast(now time.Duration, r *Request) Forecast {
 type forecast struct {
 	e       *Engine
 	free    int
+	found   []int32 // scratch
 	running []ghost
 	waiting []ghost // those that the scheduler doesn't see yet included
 }
@@ -93,7 +107,7 @@ func (e *Engine) hitsBehind(r *Request, order uint64) (hits, unheld int) {
 		return 0, 0
 	}
 	most := min((r.PromptTokens-1)/e.cfg.BlockSize, len(r.Blocks))
-	hits, unheld = e.pool.Match(r.Blocks[:most])
+	hits, unheld = e.hits(r.Blocks[:most])
 	behind := func(s *sequence) {
 		if s.order < order {
 			hits = common(r.Blocks[:most], s.Blocks, hits)

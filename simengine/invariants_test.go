@@ -41,3 +41,67 @@ func (e *Engine) invariants() error {
 	}
 	return e.pool.Check(held)
 }
+
+// steadyInvariants is invariants of an engine between two calls of Advance.
+func (e *Engine) steadyInvariants() error {
+	t := &e.steady
+	if !t.on {
+		return e.invariants()
+	}
+	var sum steady
+	var held [][]int32
+	next := forever
+	counts := make([]int, len(t.rings))
+	unfinished, lent := false, 0
+	for i, s := range e.running {
+		held = append(held, s.blocks)
+		if !s.folded {
+			sum.prefilling++
+			unfinished = unfinished || s.computed+s.chunk < s.known
+			if t.ends[i] != notYet {
+				return fmt.Errorf("request %d is in prefill and ends with step %d", s.ID, t.ends[i])
+			}
+			continue
+		}
+		if unfinished {
+			return fmt.Errorf("request %d decodes behind one in prefill", s.ID)
+		}
+		steps := int(e.done - s.since)
+		sum.decoding++
+		sum.context += s.known + steps
+		if s.hashing && !s.lazy {
+			sum.hashing++
+		}
+		if s.lazy {
+			lent += blocksFor(s.computed+steps+1, e.cfg.BlockSize) - len(s.blocks)
+		}
+		counts[s.begins]++
+		next = min(next, t.ends[i])
+		switch {
+		case t.ends[i] != e.done+int64(s.limit-s.generated-steps):
+			return fmt.Errorf("request %d ends with step %d", s.ID, t.ends[i])
+		case !s.lazy && len(s.blocks) < blocksFor(s.computed+steps+1, e.cfg.BlockSize):
+			return fmt.Errorf("request %d holds %d blocks for %d tokens", s.ID, len(s.blocks), s.computed+steps+1)
+		case e.pool.Caching() && !s.lazy && s.registered != s.full(s.computed+steps+1, e.cfg.BlockSize):
+			return fmt.Errorf("request %d made %d blocks known with %d tokens", s.ID, s.registered, s.computed+steps+1)
+		}
+	}
+	if sum.decoding != t.decoding || sum.context != t.context || sum.hashing != t.hashing || sum.prefilling != t.prefilling || next != t.next && t.decoding > 0 {
+		return fmt.Errorf("a batch of %+v, next end %d, kept as %+v", sum, next, *t)
+	}
+	for i, r := range t.rings {
+		n := 0
+		for s := r.first; s != nil; s = s.behind {
+			if n++; s.behind == nil && s != r.last {
+				return fmt.Errorf("ring %d has a wrong end", i)
+			}
+		}
+		if n != r.eager || r.count() != counts[i] {
+			return fmt.Errorf("ring %d has %d eager sequences, counted as %d, and %d lazy ones, want %d", i, n, r.eager, r.lazy, counts[i])
+		}
+	}
+	if lent != e.pool.Lent() {
+		return fmt.Errorf("%d blocks are lent, %d owed", e.pool.Lent(), lent)
+	}
+	return e.pool.Check(held)
+}

@@ -8,52 +8,69 @@ import (
 // finish ends the step in progress at now: what was to be computed is, who has
 // no token left to compute gets the next one, and who has its last leaves. A
 // request whose cancel was seen gets none: its reader is gone. Blocks of those
-// that leave are held until free.
-func (e *Engine) finish(now, seen time.Duration) {
-	var prompt, generated int
+// that leave are held until free. When quiet only first and last tokens are told.
+func (e *Engine) finish(now, seen time.Duration, quiet bool) {
+	prompt, generated := e.stats.PromptTokens, 0
 	kept := e.running[:0]
 	for _, s := range e.running {
-		scheduled := s.chunk > 0
-		s.computed += s.chunk
-		s.chunk = 0
-		if !scheduled || s.computed < s.known || s.cancelled(seen) {
+		if !s.compute() || s.cancelled(seen) {
 			kept = append(kept, s)
 			continue
 		}
-		s.generated++
-		s.known++
+		s.gain()
 		generated++
-		if s.generated == 1 {
-			prompt += s.PromptTokens
-			s.times.First = now
-			e.stats.PromptTokensCached += uint64(s.cached)
-		}
-		o := s.output(now, 1)
-		s.last = now
-		if s.generated < s.limit {
-			kept = append(kept, s)
-		} else {
-			o.Finished, o.Reason = true, s.Finish
-			e.count(s.Finish)
+		if e.emit(s, now, quiet) {
 			e.held = append(e.held, s.blocks...)
 			e.heldEnds = append(e.heldEnds, len(e.held))
 			s.blocks = s.blocks[:0]
 			e.drop(s)
+		} else {
+			kept = append(kept, s)
 		}
-		e.outputs = append(e.outputs, o)
 	}
 	clear(e.running[len(kept):])
 	e.running = kept
-	e.stats.Steps++
-	e.stats.PromptTokens += uint64(prompt)
-	e.stats.GenerationTokens += uint64(generated)
-	e.stats.IterationTokens.observe(float64(prompt + generated))
+	e.counted(1, int(e.stats.PromptTokens-prompt)+generated, generated)
+	e.done++
+	e.ended = now
+}
+
+// emit tells of the token that s got at now, if it isn't one in the middle and
+// those are not told, and returns whether it was the last.
+func (e *Engine) emit(s *sequence, now time.Duration, quiet bool) (last bool) {
+	first := s.generated == 1
+	last = s.generated >= s.limit
+	if first {
+		s.times.First = now
+		e.stats.PromptTokens += uint64(s.PromptTokens)
+		e.stats.PromptTokensCached += uint64(s.cached)
+	}
+	if quiet && !first && !last {
+		s.last = now
+		return false
+	}
+	o := s.output(now)
+	s.last = now
+	if last {
+		o.Finished, o.Reason = true, s.Finish
+		e.count(s.Finish)
+	}
+	e.outputs = append(e.outputs, o)
+	return last
+}
+
+// counted counts steps that ended with the same number of tokens.
+func (e *Engine) counted(steps, tokens, generated int) {
+	e.stats.Steps += uint64(steps)
+	e.stats.GenerationTokens += uint64(steps) * uint64(generated)
+	e.stats.IterationTokens.observe(tokens, steps)
 }
 
 // free gives back the blocks of those that finished.
 func (e *Engine) free() {
 	from := 0
 	for _, to := range e.heldEnds {
+		e.blocked = false
 		e.pool.Release(e.held[from:to])
 		from = to
 	}
@@ -77,6 +94,7 @@ func (e *Engine) drop(s *sequence) {
 	e.pool.Release(s.blocks)
 	s.blocks = s.blocks[:0]
 	s.gone = true
+	e.blocked = false
 	if s.leaveAt == never {
 		e.recycle(s)
 	}
@@ -103,7 +121,7 @@ func (e *Engine) leave(now, seen time.Duration) bool {
 		if s.gone {
 			continue // its last token came first
 		}
-		o := s.output(now, 0)
+		o := s.output(now)
 		o.Finished, o.Reason = true, ReasonAbort
 		e.outputs = append(e.outputs, o)
 		e.stats.Aborted++

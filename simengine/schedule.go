@@ -59,11 +59,13 @@ func (e *Engine) advance(budget int) (left int, preempted bool) {
 func (e *Engine) admit(now time.Duration, budget int) int {
 	for budget > 0 && e.waiting.len() > 0 && len(e.running) < e.cfg.MaxNumSeqs {
 		s := e.waiting.head()
-		if !e.enter(s, budget) {
+		if e.blocked || !e.enter(s, budget) {
 			break
 		}
 		e.waiting.pop()
 		e.running = append(e.running, s)
+		e.admissions++
+		s.entered = e.admissions
 		budget -= s.chunk
 		if !s.admitted {
 			s.admitted = true
@@ -99,25 +101,49 @@ func (e *Engine) enter(s *sequence, budget int) bool {
 	} else {
 		tail = s.OutputBlocks[:most-len(head)]
 	}
-	hits, free := e.pool.Match(head)
-	if hits < len(head) {
-		head, tail = head[:hits], nil
-	}
-	more, moreFree := e.pool.Match(tail)
-	hits, free, tail = hits+more, free+moreFree, tail[:more]
-
+	found, free := e.match(head, tail, s.blocks)
+	hits := len(found)
 	fits := s.known
 	if e.cfg.AdmitByChunk {
 		fits = min(s.known, hits*size+budget)
 	}
 	if blocksFor(fits, size)-hits+free > e.pool.Free() {
+		s.blocks = found[:0]
+		if !e.cfg.AdmitByChunk { // then it depends on the budget too
+			e.blocked, e.blockedOn = true, 0
+			if hits < most {
+				e.blockedOn = s.hash(hits)
+			}
+		}
 		return false
 	}
-	s.blocks = e.pool.Hold(tail, e.pool.Hold(head, s.blocks))
+	e.pool.Hold(found)
+	s.blocks = found
 	s.registered = hits
 	s.computed = hits * size
 	s.chunk = min(s.known-s.computed, budget)
 	return e.reserve(s, s.computed+s.chunk)
+}
+
+// match appends to found the blocks of the prefix that are in the cache, and
+// returns how many of them are free.
+func (e *Engine) match(head, tail []uint64, found []int32) (_ []int32, free int) {
+	for {
+		n := len(found)
+		var more int
+		if n < len(head) {
+			found, more = e.pool.Match(head[n:], found)
+		} else {
+			found, more = e.pool.Match(tail[n-len(head):], found)
+		}
+		free += more
+		switch {
+		case len(found) > 0 && e.pool.IsTip(found[len(found)-1]):
+			e.awaken(found[len(found)-1])
+		case len(found) == n || len(found) == len(head)+len(tail) || len(found) != len(head):
+			return found, free
+		}
+	}
 }
 
 // reserve gives s the blocks for its first n tokens, and makes those that will
@@ -130,12 +156,38 @@ func (e *Engine) reserve(s *sequence, n int) bool {
 			return false
 		}
 	}
-	for full := s.full(n, e.cfg.BlockSize); s.registered < full; s.registered++ {
-		if e.pool.Register(s.blocks[s.registered], s.hash(s.registered)) && e.cfg.KVEvents {
-			e.stored(s, s.registered)
-		}
-	}
+	e.makeFull(s, n)
 	return true
+}
+
+// makeFull makes the blocks that the first n tokens of s fill known to the cache.
+func (e *Engine) makeFull(s *sequence, n int) {
+	for full := s.full(n, e.cfg.BlockSize); s.registered < full; {
+		e.register(s)
+	}
+}
+
+// register makes the next block of s known to the cache.
+func (e *Engine) register(s *sequence) {
+	i := s.registered
+	s.registered++
+	hash := s.hash(i)
+	before := int32(0)
+	if i > 0 {
+		before = s.blocks[i-1]
+	}
+	if !e.pool.Register(before, s.blocks[i], hash) {
+		return
+	}
+	if tip := e.pool.Disturbed(); tip != 0 {
+		e.awaken(tip)
+	}
+	if hash == e.blockedOn {
+		e.blocked = false
+	}
+	if e.cfg.KVEvents {
+		e.stored(s, i)
+	}
 }
 
 func blocksFor(tokens, size int) int { return (tokens + size - 1) / size }
@@ -165,6 +217,8 @@ func (e *Engine) preempt(i int) {
 	s.blocks = s.blocks[:0]
 	s.registered, s.computed, s.chunk = 0, 0, 0
 	s.preemptions++
+
+	e.blocked = false
 	e.stats.Preemptions++
 	if e.cfg.PriorityScheduling {
 		e.waiting.insert(s, bySequence)
@@ -177,15 +231,20 @@ func (e *Engine) preempt(i int) {
 func (e *Engine) load() Work {
 	var w Work
 	for _, s := range e.running {
-		switch {
-		case s.chunk == 0:
-		case s.decodes():
-			w.DecodeSeqs++
-			w.ContextTokens += s.known
-		default:
-			w.PrefillTokens += s.chunk
-			w.Attention += float64(s.chunk) * (float64(s.computed) + float64(s.chunk)/2)
-		}
+		w.add(s)
 	}
 	return w
+}
+
+// add adds the chunk of s.
+func (w *Work) add(s *sequence) {
+	switch {
+	case s.chunk == 0:
+	case s.decodes():
+		w.DecodeSeqs++
+		w.ContextTokens += s.known
+	default:
+		w.PrefillTokens += s.chunk
+		w.Attention += float64(s.chunk) * (float64(s.computed) + float64(s.chunk)/2)
+	}
 }

@@ -17,6 +17,7 @@ type sequence struct {
 	computed  int
 	chunk     int // tokens of the step in progress
 	generated int
+	reported  int // tokens that outputs told of
 	limit     int // generates so many
 	cached    int // tokens of the first admission's hit
 
@@ -28,12 +29,21 @@ type sequence struct {
 	times    Times
 	last     time.Duration // previous token
 	leaveAt  time.Duration // when it was cancelled
+	entered  uint64        // number of its latest admission: the order of the batch
 	admitted bool          // was in a batch once: later hits aren't counted
 	gone     bool          // ended, but a cancel of it is still to be seen
 
 	// What forecasts think that it will find cached, once one has asked.
 	expected, expectedFree int
 	expectedKnown          bool
+
+	// While it is folded into Engine.steady:
+	folded  bool
+	hashing bool      // has blocks to make known to the cache
+	lazy    bool      // will get its blocks and make them known when it leaves
+	begins  int32     // the ring that it is in
+	since   int64     // the step whose end its counts are of
+	behind  *sequence // in that ring
 }
 
 const never = time.Duration(-1)
@@ -70,10 +80,26 @@ func (s *sequence) decodes() bool {
 	return s.generated > 0 && s.chunk == 1 && s.computed == s.known-1
 }
 
+// compute ends the sequence's part of a step, and tells whether it gets a token.
+func (s *sequence) compute() bool {
+	scheduled := s.chunk > 0
+	s.computed += s.chunk
+	s.chunk = 0
+	return scheduled && s.computed >= s.known
+}
+
+// gain gives it the token.
+func (s *sequence) gain() {
+	s.generated++
+	s.known++
+}
+
 // output reports the sequence as of the token at now.
-func (s *sequence) output(now time.Duration, tokens int) Output {
+func (s *sequence) output(now time.Duration) Output {
 	t := s.times
 	t.Previous, t.At = s.last, now
+	tokens := s.generated - s.reported
+	s.reported = s.generated
 	return Output{
 		ID:              s.ID,
 		Tokens:          tokens,

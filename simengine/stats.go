@@ -39,13 +39,14 @@ type Histogram struct {
 	Sum    float64
 }
 
-func (h *Histogram) observe(x float64) {
-	h.Sum += x
+// observe counts n observations of x tokens.
+func (h *Histogram) observe(x, n int) {
+	h.Sum += float64(x) * float64(n)
 	for i, bound := range IterationBounds {
-		if x <= bound {
-			h.Counts[i]++
+		if float64(x) <= bound {
+			h.Counts[i] += uint64(n)
 			return
 		}
 	}
-	h.Counts[len(IterationBounds)]++
+	h.Counts[len(IterationBounds)] += uint64(n)
 }

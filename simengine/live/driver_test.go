@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/virtual"
 )
 
 // small is an engine that is soon full, so that requests wait and are preempted.
@@ -96,8 +97,8 @@ func arrivals(seed uint64) []arrival {
 	return list
 }
 
-// virtual is the plain loop: what the engine does without any clock.
-func virtual(t *testing.T, c simengine.Config, list []arrival) ([]simengine.Output, simengine.Stats) {
+// plain is the plain loop: what the engine does without any clock.
+func plain(t *testing.T, c simengine.Config, list []arrival) ([]simengine.Output, simengine.Stats) {
 	t.Helper()
 	e := newEngine(t, c)
 	type event struct {
@@ -131,28 +132,33 @@ func virtual(t *testing.T, c simengine.Config, list []arrival) ([]simengine.Outp
 	}
 }
 
+// lived is what a driver on the wall clock does.
+func lived(t *testing.T, list []arrival) (got []simengine.Output, stats simengine.Stats) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, small(), Options{Observe: func(o []simengine.Output) { got = append(got, o...) }})
+		for _, a := range list {
+			time.Sleep(a.at - d.Now())
+			ctx, cancel := context.WithCancel(t.Context())
+			if a.cancelled > 0 {
+				time.AfterFunc(a.cancelled-a.at, cancel)
+			}
+			s := generate(t, d, ctx, a.request)
+			go func() { read(s); cancel() }()
+		}
+		time.Sleep(time.Hour)
+		stats = d.Stats()
+	})
+	return got, stats
+}
+
 // At the speed of life the driver does what the plain loop does, event for
 // event, to the nanosecond.
 func TestTimelineIsThatOfThePlainLoop(t *testing.T) {
 	for seed := range uint64(20) {
 		list := arrivals(seed)
-		want, wantStats := virtual(t, small(), list)
-		var got []simengine.Output
-		var stats simengine.Stats
-		synctest.Test(t, func(t *testing.T) {
-			d := start(t, small(), Options{Observe: func(o []simengine.Output) { got = append(got, o...) }})
-			for _, a := range list {
-				time.Sleep(a.at - d.Now())
-				ctx, cancel := context.WithCancel(t.Context())
-				if a.cancelled > 0 {
-					time.AfterFunc(a.cancelled-a.at, cancel)
-				}
-				s := generate(t, d, ctx, a.request)
-				go func() { read(s); cancel() }()
-			}
-			time.Sleep(time.Hour)
-			stats = d.Stats()
-		})
+		want, wantStats := plain(t, small(), list)
+		got, stats := lived(t, list)
 		if !reflect.DeepEqual(got, want) || stats != wantStats {
 			for i := range min(len(got), len(want)) {
 				if got[i] != want[i] {
@@ -163,6 +169,68 @@ func TestTimelineIsThatOfThePlainLoop(t *testing.T) {
 		}
 		if stats.Preemptions+stats.Aborted == 0 {
 			t.Errorf("seed %d: nothing was preempted or cancelled", seed)
+		}
+	}
+}
+
+// merged are the outputs that package virtual tells: first tokens and ends, with
+// all tokens since the one before.
+func merged(all []simengine.Output) (told []simengine.Output) {
+	tokens := make(map[uint64]int)
+	for _, o := range all {
+		tokens[o.ID] += o.Tokens
+		if o.First || o.Finished {
+			o.Tokens, tokens[o.ID] = tokens[o.ID], 0
+			told = append(told, o)
+		}
+	}
+	return told
+}
+
+// replay is the same load on a virtual clock.
+type replay struct {
+	t    *testing.T
+	sim  *virtual.Sim
+	list []arrival
+	told []simengine.Output
+}
+
+func (r *replay) Event(e virtual.Event) {
+	a := r.list[e.Arg]
+	if e.Actor == 1 {
+		r.sim.Cancel(0, a.request.ID)
+	} else if err := r.sim.Submit(0, a.request); err != nil {
+		r.t.Errorf("Submit: %v", err)
+	}
+}
+
+func (r *replay) Output(_ int, o simengine.Output) { r.told = append(r.told, o) }
+
+// A client that talks to the wall clock and one that talks to a virtual one see
+// the same, event for event, to the nanosecond.
+func TestTimelineIsThatOfVirtual(t *testing.T) {
+	for seed := range uint64(20) {
+		list := arrivals(seed)
+		r := &replay{t: t, list: list}
+		r.sim = virtual.New(seed, r)
+		if _, err := r.sim.Add(small()); err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range list {
+			r.sim.Schedule(virtual.Event{At: a.at, Arg: uint64(i)})
+			if a.cancelled > 0 {
+				r.sim.Schedule(virtual.Event{At: a.cancelled, Actor: 1, Arg: uint64(i)})
+			}
+		}
+		r.sim.Run(time.Hour)
+		got, stats := lived(t, list)
+		if got = merged(got); !reflect.DeepEqual(got, r.told) || stats != r.sim.Stats(0) {
+			for i := range min(len(got), len(r.told)) {
+				if got[i] != r.told[i] {
+					t.Fatalf("seed %d: output %d = %+v, virtual %+v", seed, i, got[i], r.told[i])
+				}
+			}
+			t.Fatalf("seed %d: %d outputs, %+v, virtual %d, %+v", seed, len(got), stats, len(r.told), r.sim.Stats(0))
 		}
 	}
 }
@@ -196,7 +264,7 @@ func TestTimelineDoesNotDependOnTheClocksRate(t *testing.T) {
 	for i := range list {
 		list[i].at, list[i].cancelled = begun[list[i].request.ID], 0
 	}
-	want, _ := virtual(t, small(), list)
+	want, _ := plain(t, small(), list)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%d outputs differ from the %d of the plain loop", len(got), len(want))
 	}

@@ -25,6 +25,7 @@ var pure = []string{
 	"caddyllm/internal/enginemetrics",
 	"simengine",
 	"simengine/internal/kv",
+	"simengine/virtual",
 }
 
 // impure imports are banned from pure packages, each with the reason.

@@ -15,6 +15,14 @@ func (p *Pool) Check(held [][]int32) error {
 			refs[id]++
 		}
 	}
+	picked := 0
+	for id := p.lent; id != none; id = p.blocks[id].next {
+		refs[id]++
+		picked++
+	}
+	if picked != p.picked {
+		return fmt.Errorf("%d blocks are picked to be lent, counted as %d", picked, p.picked)
+	}
 	free, err := p.checkFree()
 	if err != nil {
 		return err
@@ -70,24 +78,59 @@ func (p *Pool) checkFree() ([]bool, error) {
 }
 
 func (p *Pool) checkHashes(want int) error {
-	n := 0
-	for hash, first := range p.byHash {
-		id := first
-		for {
-			b := &p.blocks[id]
-			if !b.hashed || b.hash != hash || p.blocks[b.twinNext].twinPrev != id {
-				return fmt.Errorf("block %d is found by a hash that it doesn't have", id)
-			}
-			if n++; n > want {
-				return fmt.Errorf("more than %d blocks are found by hash", want)
-			}
-			if id = b.twinNext; id == first {
-				break
-			}
+	n, slots := 0, 0
+	for at, s := range p.table.slots {
+		if s.id == none {
+			continue
+		}
+		slots++
+		if found, id := p.table.find(p.blocks, p.blocks[s.id].hash); found != at || id != s.id {
+			return fmt.Errorf("block %d is in slot %d, its hash is found in %d with %d", s.id, at, found, id)
+		}
+		if p.blocks[s.id].parent != none {
+			return fmt.Errorf("block %d is in the table and has a parent", s.id)
+		}
+		ring, err := p.checkRing(s.id)
+		if err != nil {
+			return err
+		}
+		n += ring
+	}
+	for id := int32(1); int(id) < len(p.blocks); id++ {
+		b := &p.blocks[id]
+		if b.child != none && (p.blocks[b.child].parent != id || !b.hashed || p.hasSiblings(id)) {
+			return fmt.Errorf("block %d has a child that isn't its own, or may have none", id)
+		}
+		if b.parent == none {
+			continue
+		}
+		if n++; p.blocks[b.parent].child != id || !b.hashed || p.hasSiblings(id) {
+			return fmt.Errorf("block %d has a parent that isn't its own, or may have none", id)
 		}
 	}
-	if n != want {
-		return fmt.Errorf("%d blocks have a hash, %d are found by it", want, n)
+	if n != want || slots != p.table.count {
+		return fmt.Errorf("%d blocks have a hash, %d are found by it; %d slots are used, counted as %d", want, n, slots, p.table.count)
 	}
 	return nil
+}
+
+// checkRing counts the blocks with the hash of one in the table.
+func (p *Pool) checkRing(eldest int32) (n int, err error) {
+	for id := eldest; ; {
+		b, next := &p.blocks[id], eldest
+		if p.hasSiblings(id) {
+			if next = p.siblings[id].next; p.siblings[next].prev != id {
+				return n, fmt.Errorf("block %d isn't its sibling's sibling", id)
+			}
+		}
+		if !b.hashed || b.hash != p.blocks[eldest].hash {
+			return n, fmt.Errorf("block %d is found by a hash that it doesn't have", id)
+		}
+		if n++; n > len(p.blocks) {
+			return n, fmt.Errorf("the siblings of block %d have no end", eldest)
+		}
+		if id = next; id == eldest {
+			return n, nil
+		}
+	}
 }

@@ -9,6 +9,18 @@
 // ends; here it is a stack, a number and a list, so that a pool's memory grows
 // with what was used of it, which matters where thousands stand side by side.
 //
+// Hashes are chained: each stands for all blocks before it too. So a block is
+// mostly found from the one before it, which remembers who followed it, and the
+// table of hashes holds only what can't be found that way: first blocks, where
+// prefixes part, and the rare rest. A request's blocks lie side by side, so
+// matching, taking and releasing them walks through memory in order.
+//
+// Requests hold chains from the beginning, and give the tail back first. So a
+// hash is never there without the one before it, and what a block knows of who
+// followed it is all there is: mostly a miss too is told without the table.
+//
+// There are 32 bytes for a block, and few for the table.
+//
 // Block 0 is a placeholder, as in vLLM, and never given out. A Pool is not safe
 // for concurrent use.
 package kv
@@ -17,16 +29,19 @@ package kv
 const none int32 = 0
 
 type block struct {
-	hash   uint64
-	refs   int32
-	hashed bool
+	hash uint64
 
 	// Neighbours in the stack (next only) or the list of free blocks.
 	prev, next int32
 
-	// Neighbours in the ring of blocks with the same hash. Requests that were
-	// computed side by side bring forth such twins; vLLM keeps them apart too.
-	twinPrev, twinNext int32
+	// The block that follows this one in a chain and is in no table, and the
+	// other way round. Neither it nor the one before has siblings.
+	child, parent int32
+
+	refs     int32
+	hashed   bool
+	branched bool // something that follows it may be in the table
+	tip      bool // its holder will tell later what follows; see Tip
 }
 
 // Pool is the KV memory of one engine.
@@ -38,8 +53,10 @@ type Pool struct {
 	size    int // with block 0
 	caching bool
 
-	blocks []block // as far as ever used
-	byHash map[uint64]int32
+	blocks   []block // as far as ever used
+	table    table
+	orphans  bool       // a hash may be there without the one before it, though it shouldn't
+	siblings []siblings // as long as blocks, once there were some
 
 	blank      int32 // top of the stack of free blocks without a hash
 	oldest     int32 // free blocks with a hash, in order of release
@@ -47,58 +64,85 @@ type Pool struct {
 	blankCount int
 	freeHashed int
 	evictions  uint64
+
+	// Blocks that are lent: so many of them are still to be picked, the others
+	// are in a stack.
+	unpicked int
+	lent     int32
+	picked   int
+
+	disturbed int32 // a tip that got a sibling; none if none did
 }
 
 // New returns a pool of size blocks, block 0 included, all free. Without caching
 // no block remembers anything.
 func New(size int, caching bool) *Pool {
-	return &Pool{size: size, caching: caching, blocks: make([]block, 1), byHash: make(map[uint64]int32)}
+	return &Pool{size: size, caching: caching, blocks: make([]block, 1)}
 }
 
 // Free is the number of blocks that no request holds.
-func (p *Pool) Free() int { return p.blankCount + p.fresh() + p.freeHashed }
+func (p *Pool) Free() int { return p.blankCount + p.fresh() + p.freeHashed - p.unpicked }
 
 // Capacity is the number of blocks that can be given out.
 func (p *Pool) Capacity() int { return p.size - 1 }
 
-// Usage is the share of blocks that requests hold, 0 to 1.
-func (p *Pool) Usage() float64 { return 1 - float64(p.Free())/float64(p.Capacity()) }
+// Caching tells whether blocks remember.
+func (p *Pool) Caching() bool { return p.caching }
 
 // Evictions counts the hashes dropped because their block was taken.
-func (p *Pool) Evictions() uint64 { return p.evictions }
+func (p *Pool) Evictions() uint64 {
+	return p.evictions + uint64(max(0, p.unpicked-p.blankCount-p.fresh()))
+}
 
 // fresh is the number of blocks never used.
 func (p *Pool) fresh() int { return p.size - len(p.blocks) }
 
-// Match returns how many of the leading hashes the pool has, and how many of
-// these blocks are free, which is what holding them costs.
-func (p *Pool) Match(hashes []uint64) (hits, free int) {
+// Match appends to found the blocks of the leading hashes that the pool has, and
+// returns how many of them are free, which is what holding them costs. The
+// hashes begin a chain, or continue that of the blocks in found.
+func (p *Pool) Match(hashes []uint64, found []int32) (_ []int32, free int) {
+	p.pick()
+	id := none
+	if n := len(found); n > 0 {
+		id = found[n-1]
+	}
 	for _, h := range hashes {
-		id, ok := p.byHash[h]
-		if !ok {
+		if id = p.find(id, h); id == none {
 			break
 		}
-		hits++
 		if p.blocks[id].refs == 0 {
 			free++
 		}
+		found = append(found, id)
 	}
-	return hits, free
+	return found, free
 }
 
-// Hold takes a reference to the block of each hash, all of which Match must just
-// have found, and appends the blocks to held.
-func (p *Pool) Hold(hashes []uint64, held []int32) []int32 {
-	for _, h := range hashes {
-		id := p.byHash[h]
+// find returns the eldest block of a hash that comes after that of block before,
+// none at the beginning.
+func (p *Pool) find(before int32, hash uint64) int32 {
+	if before != none {
+		if id := p.blocks[before].child; id != none && p.blocks[id].hash == hash {
+			return id
+		}
+		if p.knows(before) {
+			return none
+		}
+	}
+	_, id := p.table.find(p.blocks, hash)
+	return id
+}
+
+// Hold takes a reference to each of the blocks, all of which Match must just
+// have found.
+func (p *Pool) Hold(found []int32) {
+	for _, id := range found {
 		b := &p.blocks[id]
 		if b.refs == 0 {
 			p.unlink(id)
 		}
 		b.refs++
-		held = append(held, id)
 	}
-	return held
 }
 
 // Sole counts the held blocks that nobody else holds.
@@ -118,6 +162,7 @@ func (p *Pool) Take(n int, held []int32) ([]int32, bool) {
 	if n > p.Free() {
 		return held, false
 	}
+	p.pick()
 	for range n {
 		held = append(held, p.take())
 	}
@@ -133,11 +178,16 @@ func (p *Pool) take() int32 {
 		p.blocks[id].next = none
 		p.blankCount--
 	case p.fresh() > 0:
-		id = int32(len(p.blocks))
-		p.blocks = append(p.blocks, block{})
+		id = p.grow()
 	default:
 		id = p.oldest
-		p.unlink(id)
+		p.oldest = p.blocks[id].next
+		p.blocks[p.oldest].prev = none // that of block 0 is of no use
+		if p.oldest == none {
+			p.newest = none
+		}
+		p.blocks[id].next = none
+		p.freeHashed--
 		if p.Evicted != nil {
 			p.Evicted(p.blocks[id].hash)
 		}
@@ -148,29 +198,74 @@ func (p *Pool) take() int32 {
 	return id
 }
 
-// Register says what a held block will contain. It does nothing and returns
+// grow makes one more block.
+func (p *Pool) grow() int32 {
+	id := len(p.blocks)
+	if id == cap(p.blocks) {
+		// A quarter more at a time, and not more than the pool will have.
+		larger := make([]block, id, min(p.size, id+id/4+64))
+		copy(larger, p.blocks)
+		p.blocks = larger
+	}
+	p.blocks = append(p.blocks, block{})
+	if p.siblings != nil {
+		p.siblings = append(p.siblings, siblings{})
+	}
+	return int32(id)
+}
+
+// Register says what a held block will contain, after block before, which has a
+// hash, or none (0) at the beginning of a chain. It does nothing and returns
 // false without caching or if the block has a hash.
-func (p *Pool) Register(id int32, hash uint64) bool {
+func (p *Pool) Register(before, id int32, hash uint64) bool {
 	b := &p.blocks[id]
 	if !p.caching || b.hashed {
 		return false
 	}
 	b.hash, b.hashed = hash, true
-	first, ok := p.byHash[hash]
-	if !ok {
-		p.byHash[hash] = id
-		b.twinPrev, b.twinNext = id, id
-		return true
+	if before != none {
+		up := &p.blocks[before]
+		if up.child == none && p.knows(before) { // nothing follows it yet
+			up.child, b.parent = id, before
+			return true
+		}
 	}
-	last := p.blocks[first].twinPrev
-	b.twinPrev, b.twinNext = last, first
-	p.blocks[last].twinNext, p.blocks[first].twinPrev = id, id
+	switch eldest := p.find(before, hash); {
+	case eldest != none:
+		p.link(eldest, id)
+	case before != none && p.blocks[before].hashed && p.blocks[before].child == none && !p.hasSiblings(before):
+		p.blocks[before].child, b.parent = id, before
+	default:
+		if before != none {
+			p.blocks[before].branched = true
+		}
+		p.tabulate(id)
+	}
 	return true
+}
+
+// knows tells whether all that follows a block is what it knows itself.
+func (p *Pool) knows(id int32) bool {
+	b := &p.blocks[id]
+	return b.hashed && !b.branched && !p.orphans && !p.hasSiblings(id)
+}
+
+// tabulate puts a block into the table that is not found from its parent, or
+// won't be any more.
+func (p *Pool) tabulate(id int32) {
+	b := &p.blocks[id]
+	if b.parent != none {
+		up := &p.blocks[b.parent]
+		up.child, up.branched = none, true
+		b.parent = none
+	}
+	p.table.put(b.hash, id)
 }
 
 // Release gives one reference to each block back, the last one first: the tail
 // of a prefix is of use to fewer requests than its head and shall go sooner.
 func (p *Pool) Release(held []int32) {
+	p.pick()
 	for i := len(held) - 1; i >= 0; i-- {
 		id := held[i]
 		b := &p.blocks[id]
@@ -194,7 +289,8 @@ func (p *Pool) Reset() bool {
 		return false
 	}
 	p.blocks = p.blocks[:1]
-	clear(p.byHash)
+	p.table.clear()
+	p.siblings, p.orphans = nil, false
 	p.blank, p.oldest, p.newest = none, none, none
 	p.blankCount, p.freeHashed = 0, 0
 	return true
@@ -203,15 +299,20 @@ func (p *Pool) Reset() bool {
 // forget takes the hash off a block.
 func (p *Pool) forget(id int32) {
 	b := &p.blocks[id]
-	switch {
-	case b.twinNext == id:
-		delete(p.byHash, b.hash)
-	case p.byHash[b.hash] == id:
-		p.byHash[b.hash] = b.twinNext
+	if b.child != none {
+		p.tabulate(b.child)
+		p.orphans = true
 	}
-	p.blocks[b.twinPrev].twinNext = b.twinNext
-	p.blocks[b.twinNext].twinPrev = b.twinPrev
-	b.hash, b.hashed, b.twinPrev, b.twinNext = 0, false, none, none
+	switch next := p.unlinkSibling(id); {
+	case next != none:
+		p.table.replace(b.hash, id, next)
+	case b.parent != none:
+		p.blocks[b.parent].child = none
+		b.parent = none
+	default:
+		p.table.drop(b.hash, id)
+	}
+	b.hash, b.hashed, b.branched = 0, false, false
 }
 
 // append puts a block at the young end of the list of free ones with a hash.

@@ -46,7 +46,8 @@ func act(t *testing.T, random *rand.Rand, p *Pool, w *twin, held *[][]int32) {
 	for i := range chain {
 		chain[i] = family<<8 | uint64(i+1)
 	}
-	hits, free := p.Match(chain)
+	blocks, free := p.Match(chain, nil)
+	hits := len(blocks)
 	wantHits, wantFree := w.match(chain)
 	if hits != wantHits || free != wantFree {
 		t.Fatalf("Match(%v) = %d, %d, want %d, %d", chain, hits, free, wantHits, wantFree)
@@ -54,7 +55,8 @@ func act(t *testing.T, random *rand.Rand, p *Pool, w *twin, held *[][]int32) {
 	if random.IntN(6) == 0 {
 		hits = 0 // computed beside the one that has it: twins
 	}
-	blocks := p.Hold(chain[:hits], nil)
+	blocks = blocks[:hits]
+	p.Hold(blocks)
 	if want := w.hold(chain[:hits]); !slices.Equal(blocks, want) {
 		t.Fatalf("Hold(%v) = %v, want %v", chain[:hits], blocks, want)
 	}
@@ -66,7 +68,11 @@ func act(t *testing.T, random *rand.Rand, p *Pool, w *twin, held *[][]int32) {
 	}
 	if ok {
 		for i := hits; i < len(chain); i++ {
-			p.Register(grown[i], chain[i])
+			before := none
+			if i > 0 {
+				before = grown[i-1]
+			}
+			p.Register(before, grown[i], chain[i])
 			w.register(grown[i], chain[i])
 		}
 	}
@@ -82,12 +88,12 @@ func TestTailOfAPrefixIsEvictedFirst(t *testing.T) {
 		p := New(9, true)
 		blocks, _ := p.Take(4, nil)
 		for i, id := range blocks {
-			p.Register(id, chain[i])
+			p.Register(append([]int32{none}, blocks...)[i], id, chain[i])
 		}
 		p.Release(blocks)
 		p.Take(taken, nil)
-		if hits, _ := p.Match(chain); hits != want {
-			t.Errorf("after %d of 8 blocks were taken Match = %d hits, want %d", taken, hits, want)
+		if found, _ := p.Match(chain, nil); len(found) != want {
+			t.Errorf("after %d of 8 blocks were taken Match = %d hits, want %d", taken, len(found), want)
 		}
 	}
 }
@@ -96,15 +102,15 @@ func TestTailOfAPrefixIsEvictedFirst(t *testing.T) {
 func TestBlocksWithoutHashAreReusedFirst(t *testing.T) {
 	p := New(4, true)
 	blocks, _ := p.Take(3, nil)
-	p.Register(blocks[0], 1)
-	p.Register(blocks[1], 2)
+	p.Register(none, blocks[0], 1)
+	p.Register(blocks[0], blocks[1], 2)
 	p.Release(blocks)
 	again, _ := p.Take(1, nil)
 	if again[0] != blocks[2] {
 		t.Errorf("Take(1) = %v, want the block without a hash, %d", again, blocks[2])
 	}
-	if hits, _ := p.Match([]uint64{1, 2}); hits != 2 {
-		t.Errorf("Match = %d hits, want 2", hits)
+	if found, _ := p.Match([]uint64{1, 2}, nil); len(found) != 2 {
+		t.Errorf("Match = %d hits, want 2", len(found))
 	}
 	if _, ok := p.Take(3, nil); ok {
 		t.Error("Take(3) of 2 free blocks succeeded")
@@ -117,7 +123,7 @@ func TestBlocksWithoutHashAreReusedFirst(t *testing.T) {
 func TestResetWaitsForTheLastHolder(t *testing.T) {
 	p := New(3, true)
 	blocks, _ := p.Take(1, nil)
-	p.Register(blocks[0], 7)
+	p.Register(none, blocks[0], 7)
 	if p.Reset() {
 		t.Error("Reset() = true with a block held")
 	}
@@ -125,7 +131,7 @@ func TestResetWaitsForTheLastHolder(t *testing.T) {
 	if !p.Reset() {
 		t.Error("Reset() = false with all blocks free")
 	}
-	if hits, _ := p.Match([]uint64{7}); hits != 0 {
+	if found, _ := p.Match([]uint64{7}, nil); len(found) != 0 {
 		t.Error("a block was found after Reset")
 	}
 }
@@ -144,11 +150,12 @@ func BenchmarkRequest(b *testing.B) {
 				chain[i] |= n << 16
 			}
 		}
-		hits, _ := p.Match(chain)
-		held = p.Hold(chain[:hits], held[:0])
+		held, _ = p.Match(chain, held[:0])
+		p.Hold(held)
+		hits := len(held)
 		held, _ = p.Take(len(chain)-hits, held)
 		for i := hits; i < len(chain); i++ {
-			p.Register(held[i], chain[i])
+			p.Register(held[max(i-1, 0)], held[i], chain[i])
 		}
 		p.Release(held)
 	}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/virtual"
+)
+
+// The load of the bounds: prompts of 512 tokens, half of them shared, 128 output
+// tokens, blocks of 16, 100,000 KV tokens a replica.
+const (
+	promptTokens = 512
+	outputTokens = 128
+	blockSize    = 16
+	kvTokens     = 100_000
+
+	promptBlocks = promptTokens / blockSize
+	sharedBlocks = promptBlocks / 2
+	outputBlocks = outputTokens / blockSize
+	families     = 16 // of prompts that share their first half
+
+	// Requests per second for each replica, about half of what it can do.
+	rate = 30.0
+)
+
+// load hands requests out in turn, as fast as they would come, and counts what
+// becomes of them. Half of each prompt is that of its family.
+type load struct {
+	sim      *virtual.Sim
+	random   *rand.Rand
+	replicas int
+	left     int
+	at       time.Duration
+
+	shared [families][sharedBlocks]uint64
+	slots  []hashes // of requests on their way, by id
+	spare  []uint64
+
+	firsts, ends, cached int
+	ttft                 time.Duration
+}
+
+// hashes are the block hashes of a request.
+type hashes [promptBlocks + outputBlocks]uint64
+
+func newLoad(replicas, requests int) (*load, error) {
+	l := &load{replicas: replicas, left: requests}
+	l.sim = virtual.New(1, l)
+	l.random = l.sim.Random("load")
+	for i := range l.shared {
+		for j := range l.shared[i] {
+			l.shared[i][j] = l.random.Uint64()
+		}
+	}
+	c := simengine.Config{BlockSize: blockSize, MaxModelLen: 8192}
+	c.Blocks = c.BlocksFor(kvTokens)
+	for range replicas {
+		if _, err := l.sim.Add(c); err != nil {
+			return nil, err
+		}
+	}
+	l.sim.Schedule(virtual.Event{})
+	return l, nil
+}
+
+// result is what the requests saw.
+type result struct {
+	CachedPercent float64 // of prompt tokens
+	TTFTMs        float64 // mean
+}
+
+// run runs until all requests have ended.
+func (l *load) run() (r result, err error) {
+	requests := l.left
+	for l.sim.Run(l.sim.Now() + time.Second) {
+	}
+	if l.firsts != requests || l.ends != requests {
+		return r, fmt.Errorf("%d of %d requests got a first token, %d ended", l.firsts, requests, l.ends)
+	}
+	n := float64(requests)
+	return result{100 * float64(l.cached) / n / promptTokens, l.ttft.Seconds() * 1e3 / n}, nil
+}
+
+// Event is an arrival.
+func (l *load) Event(e virtual.Event) {
+	id := l.slot()
+	h := &l.slots[id]
+	copy(h[:], l.shared[l.random.IntN(families)][:])
+	for i := sharedBlocks; i < len(h); i++ {
+		h[i] = l.random.Uint64()
+	}
+	err := l.sim.Submit(l.left%l.replicas, simengine.Request{
+		ID: id, PromptTokens: promptTokens, OutputTokens: outputTokens,
+		Blocks: h[:promptBlocks:promptBlocks], OutputBlocks: h[promptBlocks:],
+	})
+	if err != nil {
+		panic(err) // not with requests that are all alike
+	}
+	if l.left--; l.left > 0 {
+		l.at += time.Duration(l.random.ExpFloat64() / (rate * float64(l.replicas)) * float64(time.Second))
+		l.sim.Schedule(virtual.Event{At: l.at})
+	}
+}
+
+func (l *load) slot() uint64 {
+	if n := len(l.spare); n > 0 {
+		id := l.spare[n-1]
+		l.spare = l.spare[:n-1]
+		return id
+	}
+	l.slots = append(l.slots, hashes{})
+	return uint64(len(l.slots) - 1)
+}
+
+// Output counts. The id, and the hashes of it, are free for another when the
+// request has ended.
+func (l *load) Output(_ int, o simengine.Output) {
+	if o.First {
+		l.firsts++
+		l.cached += o.CachedTokens
+		l.ttft += o.Times.First - o.Times.Arrived
+	}
+	if o.Finished {
+		l.ends++
+		l.spare = append(l.spare, o.ID)
+	}
+}
