@@ -69,6 +69,7 @@ func (e *Engine) Forecast(now time.Duration, r *Request) Forecast {
 type forecast struct {
 	e       *Engine
 	free    int
+	frac    int64   // ticks, as Engine.frac
 	found   []int32 // scratch
 	running []ghost
 	waiting []ghost // those that the scheduler doesn't see yet included
@@ -141,21 +142,25 @@ func common(a, b []uint64, least int) int {
 // first token.
 func (f *forecast) run(now time.Duration) time.Duration {
 	t := now
+	f.frac = 0
 	if f.e.busy {
-		t = max(f.e.end, now)
+		if t = max(f.e.end, now); t == f.e.end {
+			f.frac = f.e.frac
+		}
 		f.finish()
 	}
 	for range forecastSteps {
 		work, blocked := f.schedule(t)
 		if work == (Work{}) {
 			t = max(f.waiting[0].queued, t+1)
+			f.frac = 0
 			continue
 		}
 		if blocked && work.PrefillTokens == 0 {
 			t += f.decodeOn(work)
 			continue
 		}
-		t += f.e.cfg.Cost.Step(work)
+		t += f.took(f.e.rates.step(&f.e.cfg.Cost, work))
 		if f.finish() {
 			break
 		}
@@ -242,6 +247,13 @@ func (f *forecast) given(g *ghost) int {
 	return f.e.pool.Sole(g.of.blocks) + g.held - len(g.of.blocks)
 }
 
+// took turns ticks into time, and keeps what is left of a nanosecond.
+func (f *forecast) took(ticks int64) time.Duration {
+	ticks += f.frac
+	f.frac = ticks & (1<<tickBits - 1)
+	return time.Duration(ticks >> tickBits)
+}
+
 // decodeOn lets those that run decode until the first of them ends, and tells
 // how long that takes.
 func (f *forecast) decodeOn(l Work) time.Duration {
@@ -249,9 +261,12 @@ func (f *forecast) decodeOn(l Work) time.Duration {
 	for i := range f.running {
 		steps = min(steps, f.running[i].left)
 	}
-	c := &f.e.cfg.Cost
-	took := time.Duration(steps) * c.Step(l)
-	took += time.Duration(c.ContextToken * float64(l.DecodeSeqs) * float64(steps) * float64(steps-1) / 2 * float64(time.Second))
+	r := &f.e.rates
+	first := r.step(&f.e.cfg.Cost, l)
+	longest := float64(first) + float64(r.context)*float64(l.DecodeSeqs)*float64(steps)
+	steps = max(1, min(steps, int(runTicks/longest)))
+	n := int64(steps)
+	took := f.took(n*first + r.context*int64(l.DecodeSeqs)*(n*(n-1)/2))
 	for i := range f.running {
 		g := &f.running[i]
 		g.known += steps - 1
