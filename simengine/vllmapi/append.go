@@ -4,14 +4,14 @@ import "unicode/utf8"
 
 // appendString adds s to b as JSON text, escaped no more than JSON demands, as
 // Python and pydantic write it. What is no UTF-8 becomes U+FFFD.
-func appendString(b []byte, s string) []byte {
+func appendString[T ~string | ~[]byte](b []byte, s T) []byte {
 	b = append(b, '"')
 	b = appendEscaped(b, s)
 	return append(b, '"')
 }
 
 // appendEscaped is appendString without the quotes.
-func appendEscaped(b []byte, s string) []byte {
+func appendEscaped[T ~string | ~[]byte](b []byte, s T) []byte {
 	const hex = "0123456789abcdef"
 	from := 0
 	for i := 0; i < len(s); {
@@ -21,7 +21,7 @@ func appendEscaped(b []byte, s string) []byte {
 			continue
 		}
 		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
+			r, size := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
 			if r == utf8.RuneError && size == 1 {
 				b = append(append(b, s[from:i]...), "\ufffd"...)
 				from = i + 1

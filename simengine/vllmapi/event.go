@@ -15,6 +15,7 @@ type sequence struct {
 
 	part int // where the answer stands: in which part,
 	sent int // and how many bytes of it went out
+	buf  []byte
 }
 
 // event is what one token brings to a client. All APIs tell of the same
@@ -23,7 +24,7 @@ type event struct {
 	q        *sequence
 	n        int    // tokens of the sequence by now
 	part     *part  // that the token belongs to, or nil
-	text     string // of the part, since the event before
+	text     []byte // of the part, since the event before; valid until the next
 	opens    bool   // a call begins: its name is out, its arguments follow
 	finished bool   // nothing more will come
 	silent   bool   // no token came
@@ -41,8 +42,9 @@ func (q *sequence) next(n int, finished bool) event {
 	}
 	e.part = &q.parts[q.part]
 	e.opens = e.part.kind == toolCall && n-e.part.from == e.part.lead
-	e.text = e.part.shown(n, q.hold)[q.sent:]
-	q.sent += len(e.text)
+	shown := e.part.shown(n, q.hold)
+	q.buf = e.part.appendText(q.buf[:0], q.sent, shown)
+	e.text, q.sent = q.buf, max(q.sent, shown)
 	return e
 }
 
@@ -56,7 +58,7 @@ func (q *sequence) plain() bool {
 func (q *sequence) said(kind partKind) string {
 	for i := range q.parts {
 		if q.parts[i].kind == kind {
-			return q.parts[i].text
+			return q.parts[i].text()
 		}
 	}
 	return ""
@@ -66,8 +68,8 @@ func (q *sequence) said(kind partKind) string {
 func (q *sequence) calls() []call {
 	var calls []call
 	for i := range q.parts {
-		if p := &q.parts[i]; p.kind == toolCall && p.to-p.from >= p.lead {
-			calls = append(calls, call{p.call.id, p.call.name, p.text})
+		if p := &q.parts[i]; p.named() {
+			calls = append(calls, call{p.call.id, p.call.name, p.text()})
 		}
 	}
 	return calls

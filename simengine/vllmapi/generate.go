@@ -81,9 +81,6 @@ func (j *job) forget() {
 	}
 	for _, q := range j.sequences {
 		q.request.Blocks, q.request.OutputBlocks = nil, nil
-		if !j.g.returnIDs && j.g.logprobs == none {
-			q.tokens = nil
-		}
 	}
 }
 

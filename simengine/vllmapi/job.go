@@ -89,8 +89,8 @@ func (j *job) addSequences(i int, cacheSeed uint64, l limits) {
 			request: simengine.Request{
 				PromptTokens: len(prompt),
 				Blocks:       blocks,
-				OutputTokens: len(r.tokens),
-				OutputBlocks: chainRest(parent, prompt[full:], r.tokens, blockSize),
+				OutputTokens: r.count,
+				OutputBlocks: chainReply(parent, prompt[full:], &r, blockSize),
 				Finish:       r.finish,
 				Priority:     j.g.priority,
 				Adapter:      j.s.adapterOf(j.g.model),

@@ -26,8 +26,8 @@ func likelies(seed uint64, place int, t token, n int) []likely {
 	return list
 }
 
-// count is how many tokens a request for n gets; all is what a test of a whole
-// vocabulary would be, and too much.
+// likelyCount is how many tokens are told for each; a whole vocabulary would be
+// too many.
 func (g *generation) likelyCount() int {
 	if g.logprobs < 0 {
 		return maxLogprobs
@@ -67,7 +67,7 @@ func (g *generation) appendChatLogprobs(b []byte, q *sequence, from, to int) []b
 		if i > from {
 			b = append(b, ',')
 		}
-		list := likelies(q.seed, i, q.tokens[i], g.likelyCount())
+		list := likelies(q.seed, i, q.token(i), g.likelyCount())
 		b = g.appendLikely(b, list[0])
 		b = append(b, `,"top_logprobs":[`...)
 		if g.logprobs == 0 {
@@ -104,7 +104,7 @@ func (g *generation) appendLikely(b []byte, l likely) []byte {
 // first; of the very first nothing is known. offset is that of the first
 // token, in characters; the next one's is returned.
 func (g *generation) appendTextLogprobs(b []byte, prompt []token, q *sequence, from, to, offset int) ([]byte, int) {
-	tokens := append(prompt[:len(prompt):len(prompt)], q.tokens[from:to]...)
+	tokens := q.appendTokens(prompt[:len(prompt):len(prompt)], from, to)
 	seed, place := q.seed, from-len(prompt)
 	b = append(b, `{"text_offset":[`...)
 	for i, t := range tokens {

@@ -62,7 +62,7 @@ func (r *chatRenderer) shut(b []byte, index, n int, last bool) []byte {
 
 func (r *chatRenderer) event(b []byte, e *event) []byte {
 	g, q := r.j.g, e.q
-	silent := e.part == nil || e.text == "" && !e.opens || e.part.kind == thought && g.hidden
+	silent := e.part == nil || len(e.text) == 0 && !e.opens || e.part.kind == thought && g.hidden
 	bare := e.silent || g.hidden && !q.plain() // nothing about single tokens may leak
 	if silent && !q.plain() && !e.finished && (bare || !g.returnIDs && g.logprobs == none) {
 		return b
@@ -95,7 +95,7 @@ func (r *chatRenderer) event(b []byte, e *event) []byte {
 	}
 	b = append(b, `,"token_ids":`...)
 	if g.returnIDs && !bare {
-		b = appendIDs(b, q.tokens[e.n-1:e.n])
+		b = appendIDs(b, q.appendTokens(nil, e.n-1, e.n))
 	} else {
 		b = append(b, "null"...)
 	}
@@ -212,7 +212,7 @@ func (r *chatRenderer) choice(b []byte, q *sequence) []byte {
 	b = appendReason(b, q.reason)
 	b = append(b, `,"token_ids":`...)
 	if g.returnIDs && !bare {
-		b = appendIDs(b, q.tokens[:q.generated])
+		b = appendIDs(b, q.appendTokens(nil, 0, q.generated))
 	} else {
 		b = append(b, "null"...)
 	}

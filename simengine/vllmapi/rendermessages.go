@@ -38,7 +38,7 @@ func appendMessagesUsage(b []byte, prompt, output, cached int) []byte {
 }
 
 func (r *messagesRenderer) event(b []byte, e *event) []byte {
-	if e.part == nil || e.text == "" && !e.opens {
+	if e.part == nil || len(e.text) == 0 && !e.opens {
 		return b
 	}
 	if r.open != e.part {
@@ -56,16 +56,16 @@ func (r *messagesRenderer) event(b []byte, e *event) []byte {
 		}
 		b = r.number(b)
 	}
-	if e.text == "" {
+	if len(e.text) == 0 {
 		return b
 	}
 	switch e.part.kind {
 	case thought:
-		b = r.delta(b, `"thinking_delta","thinking"`, e.text)
+		b = r.delta(b, `"thinking_delta","thinking"`, string(e.text))
 	case toolCall:
-		b = r.delta(b, `"input_json_delta","partial_json"`, e.text)
+		b = r.delta(b, `"input_json_delta","partial_json"`, string(e.text))
 	default:
-		b = r.delta(b, `"text_delta","text"`, e.text)
+		b = r.delta(b, `"text_delta","text"`, string(e.text))
 	}
 	return b
 }

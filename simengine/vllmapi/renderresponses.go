@@ -39,14 +39,14 @@ func (r *responsesRenderer) begin(b []byte) []byte {
 func (r *responsesRenderer) first(b []byte) []byte { return b }
 
 func (r *responsesRenderer) event(b []byte, e *event) []byte {
-	if e.part == nil || e.text == "" && !e.opens {
+	if e.part == nil || len(e.text) == 0 && !e.opens {
 		return b
 	}
 	if r.open != e.part {
 		b = r.shut(b)
 		b = r.add(b, e.part)
 	}
-	if e.text == "" {
+	if len(e.text) == 0 {
 		return b
 	}
 	kind := [...]string{content: "response.output_text.delta", thought: "response.reasoning_text.delta", toolCall: "response.function_call_arguments.delta"}[e.part.kind]
@@ -109,7 +109,7 @@ func (r *responsesRenderer) shut(b []byte) []byte {
 		return b
 	}
 	const part, itemDone = "response.content_part.done", "response.output_item.done"
-	text := p.text
+	text := p.text()
 	switch p.kind {
 	case toolCall:
 		const kind = "response.function_call_arguments.done"

@@ -24,7 +24,7 @@ func (r *textRenderer) event(b []byte, e *event) []byte {
 		from = e.n
 	}
 	b = append(b, r.head...)
-	b = r.choice(b, q, from, e.n, e.text, from == 0)
+	b = r.choice(b, q, from, e.n, string(e.text), from == 0)
 	b = append(b, `,"finish_reason":`...)
 	if e.finished {
 		b = append(append(append(b, '"'), q.finish...), `","stop_reason":`...)
@@ -79,7 +79,7 @@ func (r *textRenderer) ids(b []byte, q *sequence, from, to int) []byte {
 	if !r.j.g.returnIDs {
 		return append(b, "null"...)
 	}
-	return appendIDs(b, q.tokens[from:to])
+	return appendIDs(b, q.appendTokens(nil, from, to))
 }
 
 func (r *textRenderer) end(b []byte) []byte { return r.j.closeStream(b, r.head, r.j.usage()) }

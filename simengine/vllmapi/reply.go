@@ -3,7 +3,6 @@ package vllmapi
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Bounds of a reply that ends by itself, in tokens with the end-of-turn token:
@@ -15,31 +14,15 @@ const (
 )
 
 // reply is all that a sequence will generate. It is known when the request
-// comes, since it follows from the seed; the engine only decides when.
+// comes, since it follows from the seed; the engine only decides when. Words
+// are made anew when they are sent, so that a long reply takes no memory.
 type reply struct {
-	tokens []token
+	count  int // tokens
 	parts  []part
+	tail   token  // behind all parts, if count says so
 	finish string // "stop" or "length"
 	reason any    // stop string or stop token id that ended it, or nil
 	hold   int    // bytes of text that may be the beginning of a stop string
-}
-
-type partKind uint8
-
-const (
-	content partKind = iota
-	thought
-	toolCall
-)
-
-// part is a stretch of a reply's tokens that a client sees as one thing.
-// Tokens that belong to none, as the end of turn, have no text.
-type part struct {
-	kind     partKind
-	from, to int    // tokens, with specials
-	lead     int    // of them, before the text
-	text     string // of a call, its arguments; ends before a stop string
-	call     call
 }
 
 // limits say where a reply ends.
@@ -60,14 +43,14 @@ type script struct {
 
 // plan makes the reply of one sequence.
 func plan(seed uint64, l limits, s script) reply {
-	r := reply{finish: "length"}
+	r := reply{finish: "length", tail: tokenEndOfTurn}
 	if !l.keepStop {
 		for _, stop := range l.stop {
 			r.hold = max(r.hold, len(stop)-1)
 		}
 	}
 	if s.thought > 0 {
-		r.think(mix(seed^0x7468696e6b), s.thought)
+		r.add(part{kind: thought, seed: mix(seed ^ 0x7468696e6b), words: s.thought, lead: 1, trail: 1, complete: true})
 	}
 	words := 0
 	if !s.silent {
@@ -75,26 +58,26 @@ func plan(seed uint64, l limits, s script) reply {
 	}
 	// The end of turn is barred until minTokens are out.
 	ends := !l.ignoreEOS || len(s.calls) > 0
-	missing := l.minTokens - len(r.tokens) - words
+	missing := l.minTokens - r.count - words
 	if !ends {
-		missing = l.maxTokens - len(r.tokens) - words
+		missing = l.maxTokens - r.count - words
 	}
 	if missing > 0 && len(s.calls) == 0 {
 		words += missing
 	}
-	words = max(0, min(words, l.maxTokens-len(r.tokens)))
+	words = max(0, min(words, l.maxTokens-r.count))
 	if words > 0 {
-		complete := ends && len(r.tokens)+words < l.maxTokens
-		r.say(seed, words, complete)
+		r.add(part{kind: content, seed: seed, words: words, complete: ends && r.count+words < l.maxTokens})
 	}
 	for _, c := range s.calls {
-		r.callTool(c)
+		tokens := appendCall(nil, c.id, c.name, c.arguments)
+		r.add(part{kind: toolCall, call: c, tokens: tokens, lead: len(tokens) - textTokens(len(c.arguments))})
 	}
 	if ends {
-		r.tokens = append(r.tokens, tokenEndOfTurn)
+		r.count++
 	}
 	switch {
-	case len(r.tokens) > l.maxTokens:
+	case r.count > l.maxTokens:
 		r.cut(l.maxTokens)
 	case ends:
 		r.finish = "stop"
@@ -104,72 +87,39 @@ func plan(seed uint64, l limits, s script) reply {
 	return r
 }
 
-// think adds a thought of n tokens between its marks.
-func (r *reply) think(seed uint64, n int) {
-	from := len(r.tokens)
-	text := make([]byte, 0, textBytes*n)
-	for i := range n {
-		text = appendWord(text, seed, i, i == n-1)
+// add appends a part.
+func (r *reply) add(p part) {
+	p.from = r.count
+	if p.kind == toolCall {
+		p.to, p.bytes = p.from+len(p.tokens), len(p.call.arguments)
+	} else {
+		p.to, p.bytes = p.from+p.lead+p.words+p.trail, textBytes*p.words
 	}
-	p := part{kind: thought, from: from, lead: 1, text: string(text)}
-	r.tokens = appendText(append(r.tokens, tokenThink), p.text)
-	r.tokens = append(r.tokens, tokenThinkEnd)
-	p.to = len(r.tokens)
+	r.count = p.to
 	r.parts = append(r.parts, p)
 }
 
-// say adds n words; complete ones end in a full stop.
-func (r *reply) say(seed uint64, n int, complete bool) {
-	text := make([]byte, 0, textBytes*n)
-	for i := range n {
-		text = appendWord(text, seed, i, complete && i == n-1)
+// token is the i-th token.
+func (r *reply) token(i int) token {
+	for k := range r.parts {
+		if p := &r.parts[k]; i < p.to {
+			return p.token(i - p.from)
+		}
 	}
-	p := part{kind: content, from: len(r.tokens), text: string(text)}
-	r.tokens = appendText(slices.Grow(r.tokens, n+1), p.text)
-	p.to = len(r.tokens)
-	r.parts = append(r.parts, p)
+	return r.tail
 }
 
-func (r *reply) callTool(c call) {
-	p := part{kind: toolCall, from: len(r.tokens), text: c.arguments, call: c}
-	r.tokens = appendCall(r.tokens, c.id, c.name, c.arguments)
-	p.to = len(r.tokens)
-	p.lead = p.to - p.from - (len(c.arguments)+textBytes-1)/textBytes
-	r.parts = append(r.parts, p)
-}
-
-// appendWord adds the text of the i-th token, three letters and a space. A
-// reply's last word ends in a full stop instead, so that a client that trims
-// white space sends back what was generated.
-func appendWord(b []byte, seed uint64, i int, last bool) []byte {
-	const consonants, vowels = "bcdfghjklmnprstvwz", "aeiou"
-	r := mix(seed ^ mix(uint64(i)+1))
-	end := byte(' ')
-	if last {
-		end = '.'
+// appendTokens adds the tokens from to to.
+func (r *reply) appendTokens(tokens []token, from, to int) []token {
+	for i := from; i < to; i++ {
+		tokens = append(tokens, r.token(i))
 	}
-	return append(b, consonants[r%18], vowels[(r>>16)%5], consonants[(r>>32)%18], end)
-}
-
-// shown is the part's text when n tokens of the reply are out.
-func (p *part) shown(n, hold int) string {
-	if n >= p.to {
-		return p.text
-	}
-	bytes := min(textBytes*(n-p.from-p.lead), len(p.text)) - hold
-	if bytes <= 0 {
-		return ""
-	}
-	// Half a character is none.
-	for bytes < len(p.text) && bytes > 0 && !utf8.RuneStart(p.text[bytes]) {
-		bytes--
-	}
-	return p.text[:bytes]
+	return tokens
 }
 
 // cut ends the reply after n tokens.
 func (r *reply) cut(n int) {
-	r.tokens = r.tokens[:min(n, len(r.tokens))]
+	r.count = n
 	for i := range r.parts {
 		p := &r.parts[i]
 		if p.from >= n {
@@ -177,7 +127,7 @@ func (r *reply) cut(n int) {
 			return
 		}
 		if p.to > n {
-			p.text = p.shown(n, 0)
+			p.bytes = p.shown(n, 0)
 			p.to = n
 		}
 	}
@@ -185,20 +135,21 @@ func (r *reply) cut(n int) {
 
 // cutAtToken ends the reply with the first stop token, which has no text.
 func (r *reply) cutAtToken(l limits) {
-	if len(l.stopTokens) == 0 || l.minTokens >= len(r.tokens) {
+	if len(l.stopTokens) == 0 {
 		return
 	}
-	i := slices.IndexFunc(r.tokens[l.minTokens:], func(t token) bool { return slices.Contains(l.stopTokens, t) })
-	if i < 0 {
+	for i := l.minTokens; i < r.count; i++ {
+		t := r.token(i)
+		if !slices.Contains(l.stopTokens, t) {
+			continue
+		}
+		if t != tokenEndOfTurn {
+			r.reason = t
+		}
+		r.cut(i)
+		r.count, r.tail, r.finish = i+1, t, "stop"
 		return
 	}
-	i += l.minTokens
-	t := r.tokens[i]
-	if t != tokenEndOfTurn {
-		r.reason = t
-	}
-	r.cut(i)
-	r.tokens, r.finish = append(r.tokens, t), "stop"
 }
 
 // cutAtString ends the reply with the token that completes a stop string in
@@ -212,15 +163,15 @@ func (r *reply) cutAtString(l limits) {
 		if p.kind == toolCall {
 			continue
 		}
-		begin, end, found := findStop(p.text, textBytes*max(0, l.minTokens-p.from-p.lead), l.stop)
+		begin, end, found := findStop(p.text(), textBytes*max(0, l.minTokens-p.from-p.lead), l.stop)
 		if found == "" {
 			continue
 		}
-		r.cut(p.from + p.lead + (end+textBytes-1)/textBytes)
+		r.cut(p.from + p.lead + textTokens(end))
+		p.bytes = begin
 		if l.keepStop {
-			begin = end
+			p.bytes = end
 		}
-		p.text = p.text[:begin]
 		r.finish, r.reason = "stop", found
 		return
 	}

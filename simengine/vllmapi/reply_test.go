@@ -11,7 +11,7 @@ func (r reply) text() string {
 	if len(r.parts) == 0 {
 		return ""
 	}
-	return r.parts[0].text
+	return r.parts[0].text()
 }
 
 // The figures that the documentation states.
@@ -20,9 +20,9 @@ func TestNaturalLengthsAreSpreadEvenly(t *testing.T) {
 	shortest, longest, sum := 1<<30, 0, 0
 	for seed := range uint64(samples) {
 		r := plan(seed, limits{maxTokens: 1000}, script{})
-		n := len(r.tokens)
+		n := r.count
 		shortest, longest, sum = min(shortest, n), max(longest, n), sum+n
-		if r.finish != "stop" || r.tokens[n-1] != tokenEndOfTurn || len(r.text()) != 4*(n-1) {
+		if r.finish != "stop" || r.token(n-1) != tokenEndOfTurn || len(r.text()) != 4*(n-1) {
 			t.Fatalf("plan(%d): %d tokens, %d bytes, finish %s", seed, n, len(r.text()), r.finish)
 		}
 	}
@@ -37,10 +37,10 @@ func TestNaturalLengthsAreSpreadEvenly(t *testing.T) {
 
 func TestEachGeneratedTokenIsFourBytesOfText(t *testing.T) {
 	r := plan(7, limits{maxTokens: 300, ignoreEOS: true}, script{})
-	if len(r.tokens) != 300 || len(r.text()) != 1200 || r.finish != "length" {
-		t.Fatalf("%d tokens, %d bytes, finish %s", len(r.tokens), len(r.text()), r.finish)
+	if r.count != 300 || len(r.text()) != 1200 || r.finish != "length" {
+		t.Fatalf("%d tokens, %d bytes, finish %s", r.count, len(r.text()), r.finish)
 	}
-	if !slices.Equal(appendText(nil, r.text()), r.tokens) {
+	if !slices.Equal(appendText(nil, r.text()), r.appendTokens(nil, 0, r.count)) {
 		t.Error("the text's tokens are not those that were generated")
 	}
 	for _, c := range []byte(r.text()) {
@@ -55,7 +55,7 @@ func TestEachGeneratedTokenIsFourBytesOfText(t *testing.T) {
 
 func TestLimitsOfAReply(t *testing.T) {
 	whole := plan(3, limits{maxTokens: 1000}, script{})
-	natural := len(whole.tokens)
+	natural := whole.count
 	for _, c := range []struct {
 		name   string
 		l      limits
@@ -71,8 +71,8 @@ func TestLimitsOfAReply(t *testing.T) {
 		{"minimum is maximum", limits{maxTokens: natural, minTokens: natural}, natural, "length"},
 	} {
 		r := plan(3, c.l, script{})
-		if len(r.tokens) != c.tokens || r.finish != c.finish || r.reason != nil {
-			t.Errorf("%s: %d tokens, %s, %v; want %d, %s, none", c.name, len(r.tokens), r.finish, r.reason, c.tokens, c.finish)
+		if r.count != c.tokens || r.finish != c.finish || r.reason != nil {
+			t.Errorf("%s: %d tokens, %s, %v; want %d, %s, none", c.name, r.count, r.finish, r.reason, c.tokens, c.finish)
 		}
 		if shared := min(c.tokens, natural) - 1; !strings.HasPrefix(r.text(), whole.text()[:max(0, 4*shared-1)]) {
 			t.Errorf("%s: limits change what is said", c.name)
@@ -94,8 +94,8 @@ func TestStopStringsCutTheTextBeforeThem(t *testing.T) {
 		l.stop = []string{"absent!", stop}
 		r := plan(5, l, script{})
 		tokens := (begin + len(stop) + 3) / 4
-		if r.text() != whole[:begin] || len(r.tokens) != tokens || r.finish != "stop" || r.reason != stop {
-			t.Errorf("%s: text %q, %d tokens, %s, %v; want %q, %d tokens", c.name, r.text(), len(r.tokens), r.finish, r.reason, whole[:begin], tokens)
+		if r.text() != whole[:begin] || r.count != tokens || r.finish != "stop" || r.reason != stop {
+			t.Errorf("%s: text %q, %d tokens, %s, %v; want %q, %d tokens", c.name, r.text(), r.count, r.finish, r.reason, whole[:begin], tokens)
 		}
 		l.keepStop = true
 		if r := plan(5, l, script{}); r.text() != whole[:begin+len(stop)] {
@@ -126,8 +126,8 @@ func TestStopStringsAgainstATwin(t *testing.T) {
 				}
 			}
 		}
-		if r := plan(seed, l, script{}); r.text() != want || len(r.tokens) != tokens {
-			t.Fatalf("plan(%d, stop %q, min %d) = %q, %d tokens; want %q, %d", seed, l.stop, l.minTokens, r.text(), len(r.tokens), want, tokens)
+		if r := plan(seed, l, script{}); r.text() != want || r.count != tokens {
+			t.Fatalf("plan(%d, stop %q, min %d) = %q, %d tokens; want %q, %d", seed, l.stop, l.minTokens, r.text(), r.count, want, tokens)
 		}
 	}
 }
@@ -135,10 +135,10 @@ func TestStopStringsAgainstATwin(t *testing.T) {
 func TestStopTokenEndsTheReplyWithoutText(t *testing.T) {
 	l := limits{maxTokens: 40, ignoreEOS: true}
 	whole := plan(9, l, script{})
-	l.stopTokens = []token{whole.tokens[12]}
+	l.stopTokens = []token{whole.token(12)}
 	r := plan(9, l, script{})
-	i := slices.Index(whole.tokens, whole.tokens[12])
-	if len(r.tokens) != i+1 || r.text() != whole.text()[:4*i] || r.finish != "stop" || r.reason != whole.tokens[12] {
-		t.Errorf("%d tokens, %q, %s, %v; want %d tokens", len(r.tokens), r.text(), r.finish, r.reason, i+1)
+	i := slices.Index(whole.appendTokens(nil, 0, whole.count), whole.token(12))
+	if r.count != i+1 || r.text() != whole.text()[:4*i] || r.finish != "stop" || r.reason != whole.token(12) {
+		t.Errorf("%d tokens, %q, %s, %v; want %d tokens", r.count, r.text(), r.finish, r.reason, i+1)
 	}
 }

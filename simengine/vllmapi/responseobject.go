@@ -68,10 +68,10 @@ func (r *responsesRenderer) output(b []byte) []byte {
 	q, from, i := r.j.sequences[0], len(b), 0
 	for k := range q.parts {
 		p := &q.parts[k]
-		if p.text == "" && (p.kind != toolCall || p.to-p.from < p.lead) {
+		if p.bytes == 0 && !p.named() {
 			continue
 		}
-		b = r.appendItem(b, p, i, "completed", p.text)
+		b = r.appendItem(b, p, i, "completed", p.text())
 		b = append(b, ',')
 		i++
 	}

@@ -110,7 +110,7 @@ func TestAReplySentBackHasTheTokensThatWereGenerated(t *testing.T) {
 	for seed := range uint64(20) {
 		r := plan(seed, limits{maxTokens: 300}, script{})
 		next := render(t, `"messages":[{"role":"user","content":"Hello?"},{"role":"assistant","content":"`+r.text()+`"},{"role":"user","content":"More?"}]`)
-		if so := append(slices.Clone(first), r.tokens...); !slices.Equal(next[:len(so)], so) {
+		if so := r.appendTokens(slices.Clone(first), 0, r.count); !slices.Equal(next[:len(so)], so) {
 			t.Errorf("seed %d: the second prompt doesn't begin with the first and its reply", seed)
 		}
 	}

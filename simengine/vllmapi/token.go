@@ -117,13 +117,24 @@ func chain(seed uint64, tokens []token, blockSize int) []uint64 {
 	return hashes
 }
 
-// chainRest continues a chain at parent with the tokens of two slices.
-func chainRest(parent uint64, head, rest []token, blockSize int) []uint64 {
-	n := (len(head) + len(rest)) / blockSize
+// chainReply continues a chain at parent with the prompt's last tokens, which
+// fill no block, and the reply's.
+func chainReply(parent uint64, head []token, r *reply, blockSize int) []uint64 {
+	n := (len(head) + r.count) / blockSize
 	if n == 0 {
 		return nil
 	}
-	return chain(parent, append(head[:len(head):len(head)], rest[:n*blockSize-len(head)]...), blockSize)
+	hashes := make([]uint64, n)
+	buf := make([]byte, 8*(blockSize+1))
+	block := append(make([]token, 0, blockSize), head...)
+	for i, next := 0, 0; i < n; i++ {
+		end := next + blockSize - len(block)
+		block = r.appendTokens(block, next, end)
+		next = end
+		parent = hashBlock(buf, parent, block)
+		hashes[i], block = parent, block[:0]
+	}
+	return hashes
 }
 
 // countMedia counts the tokens that stand for images and files.

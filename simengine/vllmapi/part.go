@@ -1,0 +1,106 @@
+package vllmapi
+
+import "unicode/utf8"
+
+type partKind uint8
+
+const (
+	content partKind = iota
+	thought
+	toolCall
+)
+
+// part is a stretch of a reply's tokens that a client sees as one thing.
+// Tokens that belong to none, as the end of turn, have no text.
+type part struct {
+	kind        partKind
+	from, to    int // tokens, with specials
+	lead, trail int // of them, before the text and behind it
+	bytes       int // of text, up to a stop string
+
+	seed     uint64 // of words
+	words    int
+	complete bool // the last word ends in a full stop
+
+	call   call // of a call, whose text are its arguments
+	tokens []token
+}
+
+// token is the i-th token of the part.
+func (p *part) token(i int) token {
+	if p.kind == toolCall {
+		return p.tokens[i]
+	}
+	switch i -= p.lead; {
+	case i < 0:
+		return tokenThink
+	case i >= p.words:
+		return tokenThinkEnd
+	}
+	var word [textBytes]byte
+	return textToken(string(appendWord(word[:0], p.seed, i, p.complete && i == p.words-1)))
+}
+
+// appendWord adds the text of the i-th token, three letters and a space. A
+// reply's last word ends in a full stop instead, so that a client that trims
+// white space sends back what was generated.
+func appendWord(b []byte, seed uint64, i int, last bool) []byte {
+	const consonants, vowels = "bcdfghjklmnprstvwz", "aeiou"
+	r := mix(seed ^ mix(uint64(i)+1))
+	end := byte(' ')
+	if last {
+		end = '.'
+	}
+	return append(b, consonants[r%18], vowels[(r>>16)%5], consonants[(r>>32)%18], end)
+}
+
+// shown is how many bytes of the part's text are out when n tokens of the
+// reply are, but for hold bytes that may belong to a stop string.
+func (p *part) shown(n, hold int) int {
+	if n >= p.to {
+		return p.bytes
+	}
+	bytes := min(textBytes*(n-p.from-p.lead), p.bytes) - hold
+	if bytes <= 0 {
+		return 0
+	}
+	if p.kind == toolCall { // half a character is none
+		for bytes > 0 && bytes < len(p.call.arguments) && !utf8.RuneStart(p.call.arguments[bytes]) {
+			bytes--
+		}
+	}
+	return bytes
+}
+
+// appendText adds the bytes from to to of the part's text.
+func (p *part) appendText(b []byte, from, to int) []byte {
+	if from >= to {
+		return b
+	}
+	if p.kind == toolCall {
+		return append(b, p.call.arguments[from:to]...)
+	}
+	start, first := len(b), from/textBytes
+	for i := first; textBytes*i < to; i++ {
+		b = appendWord(b, p.seed, i, p.complete && i == p.words-1)
+	}
+	if skip := from - textBytes*first; skip > 0 {
+		copy(b[start:], b[start+skip:])
+		b = b[:len(b)-skip]
+	}
+	return b[:start+to-from]
+}
+
+// text is all of the part's text.
+func (p *part) text() string {
+	if p.kind == toolCall {
+		return p.call.arguments[:p.bytes]
+	}
+	return string(p.appendText(make([]byte, 0, p.bytes+textBytes), 0, p.bytes))
+}
+
+// named says whether the name of a call is out, in a reply that is complete.
+func (p *part) named() bool { return p.kind == toolCall && p.to-p.from >= p.lead }
+
+// textTokens is how many tokens n bytes of text are.
+func textTokens(n int) int { return (n + textBytes - 1) / textBytes }
