@@ -1,7 +1,6 @@
 package vllmapi
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"math"
@@ -64,21 +63,14 @@ func (s *Server) embeddings(x *exchange) {
 
 // compute runs all sequences to their end; false if the client left.
 func (j *job) compute() bool {
-	ctx, cancel := context.WithCancel(j.x.r.Context())
-	defer cancel()
-	streams, err := j.s.submit(ctx, j)
-	if ctx.Err() != nil {
-		return false
-	}
+	outputs, err := j.s.submit(j)
 	if err != nil {
 		err.write(j.x)
 		return false
 	}
-	outputs := merge(ctx, streams)
-	defer outputs.wait()
-	defer cancel() // before wait
+	defer outputs.close()
 	for j.unfinished > 0 {
-		if q, _ := j.receive(ctx, outputs); q == nil {
+		if q, _ := j.receive(j.x.r.Context(), outputs); q == nil {
 			return false
 		}
 	}

@@ -132,15 +132,15 @@ func TestAFaultInTheMiddleOfAGulp(t *testing.T) {
 			w := httptest.NewRecorder()
 			j := b.textJob(w, stockBody)
 			j.fault = &armedFault{Fault: Fault{Kind: FaultStreamError, Tokens: 3}}
-			streams, err := b.submit(t.Context(), j)
+			outputs, err := b.submit(j)
 			if err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second) // the reply is whole by then
 			if stream {
-				j.sendStream(t.Context(), merge(t.Context(), streams))
+				j.sendStream(t.Context(), outputs)
 			} else {
-				j.sendWhole(t.Context(), merge(t.Context(), streams))
+				j.sendWhole(t.Context(), outputs)
 			}
 			text := w.Body.String()
 			if n := strings.Count(text, `"choices"`); stream && n != 3 || !stream && n != 0 {

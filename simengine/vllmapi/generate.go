@@ -32,23 +32,15 @@ func (s *Server) generate(x *exchange, a *api) {
 	j.r = a.render(j)
 	x.entry.Model, x.entry.PromptTokens = j.g.model, j.promptTokens
 
-	// Ending this context cancels in the engine whatever still runs.
-	ctx, cancel := context.WithCancel(x.r.Context())
-	defer cancel()
-	streams, err := s.submit(ctx, j)
-	if x.r.Context().Err() != nil { // the client left
-		return
-	}
+	outputs, err := s.submit(j)
 	if err != nil {
 		err.write(x)
 		return
 	}
-	j.rank = streams[0].Rank()
-	j.forget()
-	outputs := merge(ctx, streams)
-	defer outputs.wait()
-	defer cancel() // before wait
+	defer outputs.close()
 	defer j.note()
+	j.forget()
+	ctx := x.r.Context()
 	if j.g.stream {
 		j.sendStream(ctx, outputs)
 	} else {
@@ -84,15 +76,17 @@ func (j *job) forget() {
 	}
 }
 
-// submit hands all sequences to the engine, or none.
-func (s *Server) submit(ctx context.Context, j *job) ([]*live.Stream, *apiError) {
+// submit hands all sequences to the engine, or none. What it returns must be
+// closed: that cancels in the engine whatever still runs.
+func (s *Server) submit(j *job) (*outputs, *apiError) {
 	generate, err := s.engineOf(j.g)
 	if err != nil {
 		return nil, err
 	}
 	streams := make([]*live.Stream, 0, len(j.sequences))
 	for _, q := range j.sequences {
-		stream, err := generate(ctx, q.request)
+		// The request's context is watched by who waits for the stream.
+		stream, err := generate(context.Background(), q.request)
 		if err == nil {
 			streams = append(streams, stream)
 			continue
@@ -100,19 +94,25 @@ func (s *Server) submit(ctx context.Context, j *job) ([]*live.Stream, *apiError)
 		for _, stream := range streams {
 			stream.Close()
 		}
-		switch {
-		case errors.Is(err, simengine.ErrTooLong):
-			return nil, tooLong(s.c.MaxModelLen, q.request.PromptTokens, q.request.OutputTokens)
-		case errors.Is(err, simengine.ErrBadRequest):
-			return nil, refuse("", "%v", err)
-		case errors.Is(err, simengine.ErrFull):
-			return nil, &apiError{http.StatusServiceUnavailable, "Service Unavailable", "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.", ""}
-		case errors.Is(err, live.ErrStopped):
-			s.dead.Store(true)
-		}
-		return nil, internalError("EngineCore encountered an issue. See stack trace (above) for the root cause.")
+		return nil, s.refused(q, err)
 	}
-	return streams, nil
+	j.rank = streams[0].Rank()
+	return merge(streams), nil
+}
+
+// refused is the answer to a sequence that the engine didn't take.
+func (s *Server) refused(q *sequence, err error) *apiError {
+	switch {
+	case errors.Is(err, simengine.ErrTooLong):
+		return tooLong(s.c.MaxModelLen, q.request.PromptTokens, q.request.OutputTokens)
+	case errors.Is(err, simengine.ErrBadRequest):
+		return refuse("", "%v", err)
+	case errors.Is(err, simengine.ErrFull):
+		return &apiError{http.StatusServiceUnavailable, "Service Unavailable", "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.", ""}
+	case errors.Is(err, live.ErrStopped):
+		s.dead.Store(true)
+	}
+	return internalError("EngineCore encountered an issue. See stack trace (above) for the root cause.")
 }
 
 // engineOf is where a request goes: to the engine that the client names by its

@@ -1,7 +1,8 @@
 package vllmapi
 
 import (
-	"fmt"
+	"encoding/binary"
+	"encoding/hex"
 	"strconv"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
@@ -124,9 +125,15 @@ func (j *job) name() {
 	j.nonce = mix(j.s.idSeed ^ mix(n))
 	id := j.g.id
 	if id == "" {
-		id = fmt.Sprintf("%016x%016x", mix(j.s.idSeed), mix(j.s.idSeed+n))
+		id = hex32(mix(j.s.idSeed), mix(j.s.idSeed+n))
 	}
 	j.id = j.g.api.prefix + id
+}
+
+// hex32 is two numbers as one of 32 digits.
+func hex32(a, b uint64) string {
+	raw := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(make([]byte, 0, 16), a), b)
+	return hex.EncodeToString(raw)
 }
 
 // cached sums up over prompts what was found in the cache for their first

@@ -12,6 +12,7 @@ import (
 type outputs struct {
 	one    *live.Stream // if there is only one
 	merged chan output
+	cancel context.CancelFunc
 	group  sync.WaitGroup
 }
 
@@ -22,12 +23,13 @@ type output struct {
 }
 
 // merge starts a goroutine for each of several streams. They end with their
-// stream or with ctx; wait waits for that.
-func merge(ctx context.Context, streams []*live.Stream) *outputs {
+// stream or with close.
+func merge(streams []*live.Stream) *outputs {
 	if len(streams) == 1 {
 		return &outputs{one: streams[0]}
 	}
-	o := &outputs{merged: make(chan output, len(streams))}
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &outputs{merged: make(chan output, len(streams)), cancel: cancel}
 	for i, stream := range streams {
 		o.group.Go(func() {
 			defer stream.Close()
@@ -47,6 +49,7 @@ func merge(ctx context.Context, streams []*live.Stream) *outputs {
 	return o
 }
 
+// next waits for output of any stream.
 func (o *outputs) next(ctx context.Context) output {
 	if o.one != nil {
 		out, err := o.one.Next(ctx)
@@ -56,13 +59,16 @@ func (o *outputs) next(ctx context.Context) output {
 	case out := <-o.merged:
 		return out
 	case <-ctx.Done():
-		return output{err: context.Cause(ctx)}
+		return output{err: ctx.Err()}
 	}
 }
 
-func (o *outputs) wait() {
+// close gives up what hasn't ended.
+func (o *outputs) close() {
 	if o.one != nil {
 		o.one.Close()
+		return
 	}
+	o.cancel()
 	o.group.Wait()
 }

@@ -2,7 +2,6 @@ package vllmapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 )
 
@@ -106,7 +105,7 @@ func (r *messagesRenderer) shut(b []byte) []byte {
 // signature is what a client sends back with a thought.
 func (r *messagesRenderer) signature() string {
 	seed := r.j.sequences[0].seed
-	return fmt.Sprintf("%016x%016x", mix(seed+1), mix(seed+2))
+	return hex32(mix(seed+1), mix(seed+2))
 }
 
 func (r *messagesRenderer) end(b []byte) []byte {

@@ -2,7 +2,6 @@ package vllmapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 )
 
@@ -83,7 +82,7 @@ func (r *responsesRenderer) outputIndex(b []byte) []byte {
 // id is the name of an item.
 func (r *responsesRenderer) id(kind partKind, i int) string {
 	prefix := [...]string{content: "msg_", thought: "rs_", toolCall: "fc_"}[kind]
-	return fmt.Sprintf("%s%016x%016x", prefix, mix(r.j.nonce), mix(r.j.nonce+uint64(i)+1))
+	return prefix + hex32(mix(r.j.nonce), mix(r.j.nonce+uint64(i)+1))
 }
 
 // add opens the item of a part.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/heap"
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
@@ -33,6 +34,7 @@ func serve(role, profile string) error {
 	if !ok {
 		return fmt.Errorf("unknown role %q", role)
 	}
+	heap.Pace()
 	engine, err := simengine.New(config)
 	if err != nil {
 		return err
