@@ -3,7 +3,6 @@ package vllmapi
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -20,10 +19,11 @@ func readChat(s *Server, f *form, h http.Header) *generation {
 	g.readThinking(f)
 	g.readTools(f)
 	c := readConversation(f, true)
-	if f.err != nil {
+	if f.failed() {
 		return g
 	}
 	g.refuseTools(s)
+	g.refuseLate(c.late)
 	g.readEcho(c)
 	g.prompts = [][]token{c.tokens()}
 	g.readTruncation(f, s.c.MaxModelLen)
@@ -84,7 +84,7 @@ func readConversation(f *form, generate bool) *conversation {
 		f.refuse("", "Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
 	}
 	if len(messages) == 0 {
-		f.refuse("messages", "messages must not be empty.")
+		c.late = refuse("", "Cannot apply chat template to an empty conversation. Provide at least one message.")
 	}
 	c.turns = make([]turn, len(messages))
 	for i, raw := range messages {
@@ -103,13 +103,32 @@ func readTurn(f *form, loc string, raw json.RawMessage) turn {
 		return turn{}
 	}
 	var t turn
-	t.role = m.need("role")
+	if !m.has("role") {
+		noRole(m)
+	}
+	t.role, _ = m.text("role")
 	t.name, _ = m.text("name")
 	t.result, _ = m.text("tool_call_id")
 	t.content, t.text = readContent(m)
 	t.content = appendCalls(m, t.content)
 	f.adopt(m.err)
 	return t
+}
+
+// noRole notes what pydantic says of a message without a role: what each kind
+// of message lacks.
+func noRole(m *form) {
+	for _, lack := range []struct{ kind, name string }{
+		{"ChatCompletionDeveloperMessageParam", "role"}, {"ChatCompletionSystemMessageParam", "role"},
+		{"ChatCompletionUserMessageParam", "role"}, {"ChatCompletionAssistantMessageParam", "role"},
+		{"ChatCompletionToolMessageParam", "role"}, {"ChatCompletionToolMessageParam", "tool_call_id"},
+		{"ChatCompletionFunctionMessageParam", "name"}, {"ChatCompletionFunctionMessageParam", "role"},
+		{"CustomChatCompletionMessageParam", "role"}, {"Message", "author"}, {"Message", "recipient"},
+	} {
+		if !m.has(lack.name) {
+			m.invalid("missing", m.loc+"."+lack.kind+"."+lack.name, "Field required", m.raw)
+		}
+	}
 }
 
 // readContent reads a message's content: absent, a string, or a list of parts.
@@ -130,11 +149,7 @@ func readContent(m *form) (tokens []token, text string) {
 	}
 	var run []string
 	for i, raw := range parts {
-		text, media, err := readPart(raw, item(m.at("content"), i))
-		if err != nil {
-			m.adopt(err)
-			return nil, ""
-		}
+		text, media := readPart(m, raw, item(m.at("content"), i))
 		if media == "" {
 			run = append(run, text)
 			continue
@@ -147,21 +162,18 @@ func readContent(m *form) (tokens []token, text string) {
 }
 
 // readPart reads a text, or what stands for an image, a sound or a file.
-func readPart(raw json.RawMessage, loc string) (text, media string, err *apiError) {
+func readPart(m *form, raw json.RawMessage, loc string) (text, media string) {
 	if raw[0] == '"' {
-		return unquote(raw), "", nil
+		return unquote(raw), ""
 	}
-	p := &form{}
-	if p = p.within(loc, raw); p == nil {
-		return "", "", malformed("dict_type", loc, "Input should be a valid dictionary", raw)
+	p := m.within(loc, raw)
+	if p == nil {
+		return "", ""
 	}
-	kind, ok := p.text("type")
-	if !ok {
-		p.missing("type")
-		return "", "", p.err
-	}
-	missing := kind
+	kind := p.need("type")
+	ok, missing := true, kind
 	switch kind {
+	case "":
 	case "text", "input_text", "output_text":
 		text, ok = p.text("text")
 		missing = "text"
@@ -170,12 +182,13 @@ func readPart(raw json.RawMessage, loc string) (text, media string, err *apiErro
 	case "image_url", "audio_url", "video_url", "input_image", "input_audio", "file", "input_file":
 		media, ok = readMedia(p, kind)
 	default:
-		return "", "", refuse("", "Unknown part type: %s", strconv.Quote(kind))
+		p.refuse("", "Unknown part type: %s", kind)
 	}
 	if !ok {
 		p.missing(missing)
 	}
-	return text, media, p.err
+	m.adopt(p.err)
+	return text, media
 }
 
 // readMedia finds what tells one file from another: its address, which may

@@ -25,7 +25,7 @@ func readCompletion(s *Server, f *form, h http.Header) *generation {
 	if suffix, _ := f.text("suffix"); suffix != "" {
 		f.refuse("suffix", "suffix is not currently supported")
 	}
-	g.prompts = readPrompts(f, f.boolean("add_special_tokens", true))
+	g.prompts, g.tokenized = readPrompts(f, f.boolean("add_special_tokens", true))
 	g.readTruncation(f, s.c.MaxModelLen)
 	if g.n*len(g.prompts) > maxSequences {
 		g.refuseLate(refuse("n", "n times the number of prompts must be at most %d.", maxSequences))
@@ -41,49 +41,50 @@ func (g *generation) readIDs(f *form) {
 
 var noPrompt = refuseParam("prompt", "Either prompt or prompt_embeds must be provided and non-empty.")
 
-// readPrompts reads a text, texts, token ids, or lists of token ids.
-func readPrompts(f *form, special bool) [][]token {
+// readPrompts reads a text, texts, token ids, or lists of token ids; it tells
+// whether they were texts.
+func readPrompts(f *form, special bool) (prompts [][]token, texts bool) {
 	raw, ok := f.get("prompt")
 	if !ok || string(raw) == `""` {
 		f.adopt(noPrompt)
-		return nil
+		return nil, false
 	}
 	return readTexts(f, "prompt", special)
 }
 
 // readTexts reads the member name as readPrompts does; it must be there.
-func readTexts(f *form, name string, special bool) [][]token {
+func readTexts(f *form, name string, special bool) (prompts [][]token, texts bool) {
 	raw, _ := f.get(name)
 	if len(raw) > 0 && raw[0] == '"' {
-		return promptTexts(f, name, []json.RawMessage{raw}, special)
+		return promptTexts(f, name, []json.RawMessage{raw}, special), true
 	}
 	items, ok := f.list(name)
 	if !ok {
-		return nil
+		return nil, false
 	}
 	if len(items) == 0 {
-		f.adopt(noPrompt)
-		return nil
+		f.refuse("", "You must pass at least one prompt")
+		return nil, false
 	}
 	switch items[0][0] {
 	case '"':
-		return promptTexts(f, name, items, special)
+		return promptTexts(f, name, items, special), true
 	case '[':
 		if tooManyPrompts(f, name, len(items)) {
-			return nil
+			return nil, false
 		}
 		prompts := make([][]token, len(items))
 		for i, raw := range items {
 			ids, ok := scanList(raw)
 			if !ok {
-				f.adopt(malformed("list_type", item(f.at(name), i), "Input should be a valid list", raw))
-				return nil
+				f.invalid("list_type", item(f.at(name), i), "Input should be a valid list", raw)
+				return nil, false
 			}
 			prompts[i] = readTokens(f, name, ids)
 		}
-		return prompts
+		return prompts, false
 	}
-	return [][]token{readTokens(f, name, items)}
+	return [][]token{readTokens(f, name, items)}, false
 }
 
 func tooManyPrompts(f *form, name string, n int) bool {
@@ -100,7 +101,7 @@ func promptTexts(f *form, name string, items []json.RawMessage, special bool) []
 	prompts := make([][]token, len(items))
 	for i, raw := range items {
 		if raw[0] != '"' {
-			f.adopt(malformed("string_type", item(f.at(name), i), "Input should be a valid string", raw))
+			f.invalid("string_type", item(f.at(name), i), "Input should be a valid string", raw)
 			return nil
 		}
 		prompts[i] = tokenizeText(unquote(raw), special)
@@ -124,12 +125,12 @@ func readTokens(f *form, name string, ids []json.RawMessage) []token {
 	for i, raw := range ids {
 		id, err := strconv.ParseInt(string(raw), 10, 64)
 		if err != nil && strings.Trim(string(raw), "-0123456789") != "" {
-			f.adopt(malformed("int_type", item(f.at(name), i), "Input should be a valid integer", raw))
+			f.invalid("int_type", item(f.at(name), i), "Input should be a valid integer", raw)
 			return nil
 		}
 		t := token(id)
 		if err != nil || id < 0 || !t.valid() {
-			f.refuse(name, "Token id %.20s is out of vocabulary", raw)
+			f.refuse("", "Token id %.20s is out of vocabulary", raw)
 			return nil
 		}
 		tokens = append(tokens, t)

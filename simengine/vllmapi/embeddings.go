@@ -28,13 +28,13 @@ func (s *Server) embeddings(x *exchange) {
 	g := newGeneration(f, x.r.Header)
 	g.api, g.maxTokens, g.choice = textAPI, 1, toolChoice{}
 	if f.has("messages") {
-		if c := readConversation(f, false); f.err == nil {
-			g.prompts = [][]token{c.tokens()}
-		}
+		c := readConversation(f, false)
+		g.refuseLate(c.late)
+		g.prompts = [][]token{c.tokens()}
 	} else if !f.has("input") {
 		f.missing("input")
 	} else {
-		g.prompts = readTexts(f, "input", f.boolean("add_special_tokens", true))
+		g.prompts, g.tokenized = readTexts(f, "input", f.boolean("add_special_tokens", true))
 	}
 	g.readTruncation(f, s.c.MaxModelLen)
 	format := readChoice(f, "encoding_format", "float", "float", "base64", "bytes", "bytes_only")
@@ -42,8 +42,8 @@ func (s *Server) embeddings(x *exchange) {
 	if size < 1 || size > embeddingSizeMax {
 		g.refuseLate(refuseParam("dimensions", "dimensions must be 1 to %d, got %d.", embeddingSizeMax, size))
 	}
-	if f.err != nil {
-		f.err.write(x)
+	if err := f.problem(nil); err != nil {
+		err.write(x)
 		return
 	}
 	j, err := s.prepare(g)
@@ -98,7 +98,7 @@ func (j *job) appendEmbeddings(b []byte, size int, format string) []byte {
 		b = append(b, '}')
 	}
 	b = append(b, `],"usage":`...)
-	b = appendUsage(b, usage{prompt: j.promptTokens, cached: -1, thought: notTold}, true)
+	b = appendUsage(b, usage{prompt: j.promptTokens, cached: -1, thought: notTold}, true, false)
 	return append(b, '}')
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 )
 
 // apiError is an answer of the API other than success, in vLLM's shape.
@@ -63,100 +62,23 @@ func refuseParam(param, format string, args ...any) *apiError {
 	return refuse(param, "%s (parameter=%s)", fmt.Sprintf(format, args...), param)
 }
 
-// invalid is what the layer before that has to say, pydantic, which checks a
-// body's syntax and types. Of several such errors in a body only the first is
-// told here.
-type invalid struct {
-	kind, loc, msg string
-	input          string // as shown: see shownInput; empty is left out
-	cause          string // ctx.error; empty is left out
-}
-
-func (v invalid) error() *apiError {
-	var b strings.Builder
-	fmt.Fprintf(&b, "1 validation error:\n  {'type': %s, 'loc': %s, 'msg': %s", pyString(v.kind), pyString(v.loc), pyString(v.msg))
-	if v.input != "" {
-		b.WriteString(", 'input': " + v.input)
-	}
-	if v.cause != "" {
-		b.WriteString(", 'ctx': {'error': " + pyString(v.cause) + "}")
-	}
-	b.WriteString("}")
-	return &apiError{http.StatusBadRequest, "Bad Request", b.String(), v.loc}
-}
-
-// malformed refuses the value raw at loc.
-func malformed(kind, loc, msg string, raw json.RawMessage) *apiError {
-	return invalid{kind: kind, loc: loc, msg: msg, input: shownInput(raw)}.error()
-}
-
-// inputMax bounds, in bytes, what an error repeats of a value.
-const inputMax = 200
-
-// shownInput is a value as errors repeat it, in Python's notation: containers
-// by size only, texts to inputMax bytes.
-func shownInput(raw json.RawMessage) string {
-	switch {
-	case len(raw) == 0 || string(raw) == "null":
-		return "None"
-	case raw[0] == '"':
-		s := unquote(raw)
-		if len(s) > inputMax {
-			s = strings.ToValidUTF8(s[:inputMax], "") + "...[truncated]"
-		}
-		return pyString(s)
-	case raw[0] == '{':
-		members, _ := scanObject(raw)
-		return fmt.Sprintf("'<dict of %d items>'", len(members))
-	case raw[0] == '[':
-		items, _ := scanList(raw)
-		return fmt.Sprintf("'<list of %d items>'", len(items))
-	case string(raw) == "true":
-		return "True"
-	case string(raw) == "false":
-		return "False"
-	}
-	return string(raw[:min(len(raw), inputMax)])
-}
-
-// pyString is a text in Python's quotes.
-func pyString(s string) string {
-	quote := byte('\'')
-	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
-		quote = '"'
-	}
-	b := []byte{quote}
-	for _, r := range s {
-		switch {
-		case r == '\n':
-			b = append(b, `\n`...)
-		case r == '\r':
-			b = append(b, `\r`...)
-		case r == '\t':
-			b = append(b, `\t`...)
-		case r == '\\' || r == rune(quote):
-			b = append(b, '\\', byte(r))
-		case r < ' ' || r == 0x7f:
-			b = fmt.Appendf(b, `\x%02x`, r)
-		default:
-			b = append(b, string(r)...)
-		}
-	}
-	return string(append(b, quote))
-}
-
 var unreadable = &apiError{http.StatusBadRequest, "Bad Request", "There was an error parsing the body", ""}
 
-func unknownModel(name string) *apiError {
-	return &apiError{http.StatusNotFound, "NotFoundError", fmt.Sprintf("The model `%s` does not exist.", name), "model"}
+// unknownModel is the answer to a name that isn't served.
+func (s *Server) unknownModel(name string) *apiError {
+	return &apiError{http.StatusNotFound, "NotFoundError", fmt.Sprintf("The model `%s` does not exist. Valid aliases: %s.", name, s.c.Model), "model"}
 }
 
-// tooLong is the answer to a prompt that doesn't fit with its reply. It comes
-// before a stream starts.
-func tooLong(maxLen, prompt, output int) *apiError {
+// tooLong is the answer to a prompt that doesn't fit. It comes before a stream
+// starts.
+func tooLong(maxLen, prompt int) *apiError {
+	least := ""
+	if prompt == maxLen+1 {
+		least = "at least " // vLLM's tokenizer stops here
+	}
 	return refuseValue("input_tokens", prompt,
-		"This model's maximum context length is %d tokens. However, you requested %d output tokens and your prompt contains %d input tokens, for a total of %d tokens. Please reduce the length of the input prompt or the number of requested output tokens.",
-		maxLen, output, prompt, prompt+output)
+		"This model's maximum context length is %d tokens. However, your prompt contains %s%d input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.",
+		maxLen, least, prompt)
 }
 
 func internalError(message string) *apiError {

@@ -64,15 +64,32 @@ func (q *sequence) said(kind partKind) string {
 	return ""
 }
 
-// calls are the calls of a reply whose name is out.
+// calls are the calls of a reply that is complete. One that was cut short is
+// none to the parser that looks for them.
 func (q *sequence) calls() []call {
 	var calls []call
 	for i := range q.parts {
-		if p := &q.parts[i]; p.named() {
-			calls = append(calls, call{p.call.id, p.call.name, p.text()})
+		if p := &q.parts[i]; p.kind == toolCall && !p.torn() {
+			calls = append(calls, p.call)
 		}
 	}
 	return calls
+}
+
+// torn is the text of a call that was cut short, as the model writes it.
+func (q *sequence) torn() string {
+	if len(q.parts) == 0 {
+		return ""
+	}
+	p := &q.parts[len(q.parts)-1]
+	if p.kind != toolCall || !p.torn() {
+		return ""
+	}
+	if !p.named() {
+		return "<tool_call>"
+	}
+	name := appendString(nil, p.call.name)
+	return `<tool_call>{"name": ` + string(name) + `, "arguments": ` + p.text()
 }
 
 // thoughtTokens counts the tokens of thoughts among the first n.
@@ -89,7 +106,7 @@ func (q *sequence) thoughtTokens(n int) int {
 // endOf is a sequence's finish reason in the words of chats: a reply that calls
 // tools of its own accord, or because it must call some, ends with that.
 func (j *job) endOf(q *sequence) string {
-	if q.finish == "stop" && j.g.choice.mode != toolsNamed && len(q.calls()) > 0 {
+	if q.finish == "stop" && j.g.choice.mode != toolsNamed && len(q.parts) > 0 && q.parts[len(q.parts)-1].kind == toolCall {
 		return "tool_calls"
 	}
 	return q.finish

@@ -4,35 +4,36 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // form reads the members of a JSON object as vLLM's server does: names are
 // case sensitive, the last of equal names counts, null is absent, numbers may
-// come as strings, and unknown members are ignored. The first error stays in
-// err, after which members read as absent.
+// come as strings, and unknown members are ignored. Members of the wrong type
+// are noted and read as absent; the first other error stays in err, after which
+// all members do.
 type form struct {
 	loc     string // path of the object, "body" for the whole
 	raw     json.RawMessage
 	members []member
 	err     *apiError
+	notes   *[]invalid // shared with the forms within
 }
 
 // parseForm reads a body.
 func parseForm(body []byte) *form {
+	f := &form{loc: "body", notes: new([]invalid)}
 	body, ok := toUTF8(body)
 	if !ok {
-		return &form{loc: "body", err: unreadable}
+		f.err = unreadable
+		return f
 	}
-	f := &form{loc: "body"}
-	if !json.Valid(body) {
+	if !json.Valid(body) && len(body) > 0 {
 		quoted := quoteNonFinite(body)
-		var v json.RawMessage
-		var syntax *json.SyntaxError
-		if err := json.Unmarshal(quoted, &v); errors.As(err, &syntax) {
-			offset := strconv.FormatInt(max(0, syntax.Offset-1), 10)
-			f.err = invalid{"json_invalid", "body." + offset, "JSON decode error", "'<dict of 0 items>'", whyInvalid(quoted)}.error()
+		if !json.Valid(quoted) {
+			f.noJSON(body)
 			return f
 		}
 		body = quoted
@@ -41,20 +42,41 @@ func parseForm(body []byte) *form {
 	f.members, ok = scanObject(body)
 	switch {
 	case ok:
-	case strings.TrimSpace(string(body[:min(len(body), 64)])) == "null":
-		f.err = invalid{kind: "missing", loc: "body", msg: "Field required", input: "None"}.error()
+	case len(body) == 0 || string(body[skipSpace(body, 0):min(len(body), skipSpace(body, 0)+4)]) == "null":
+		f.invalid("missing", f.loc, "Field required", nil)
 	default:
-		f.err = malformed("model_attributes_type", "body", "Input should be a valid dictionary or object to extract fields from", body)
+		f.invalid("model_attributes_type", f.loc, "Input should be a valid dictionary or object to extract fields from", body[skipSpace(body, 0):])
 	}
 	return f
 }
 
-// whyInvalid is what Python's parser says of a body that is no JSON.
-func whyInvalid(body []byte) string {
-	if len(strings.TrimSpace(string(body[:min(len(body), 64)]))) == 0 {
-		return "Expecting value"
+func (f *form) noJSON(body []byte) {
+	cause, at := pythonJSONError(body)
+	if cause == "" {
+		f.err = unreadable
+		return
 	}
-	return "Expecting property name enclosed in double quotes"
+	*f.notes = append(*f.notes, invalid{"json_invalid", item(f.loc, at), "JSON decode error", "<dict of 0 items>", cause})
+}
+
+// invalid notes an error of types at loc, once for each.
+func (f *form) invalid(kind, loc, msg string, raw json.RawMessage) {
+	if f.err != nil || slices.ContainsFunc(*f.notes, func(v invalid) bool { return v.loc == loc }) {
+		return
+	}
+	*f.notes = append(*f.notes, invalid{kind: kind, loc: loc, msg: msg, input: shownInput(raw)})
+}
+
+// failed says whether anything was wrong by now.
+func (f *form) failed() bool { return f.err != nil || len(*f.notes) > 0 }
+
+// problem is what was wrong, nil if nothing was. What vLLM refuses by a rule of
+// its own comes before wrong types, as there.
+func (f *form) problem(order []string) *apiError {
+	if f.err == nil && len(*f.notes) > 0 {
+		return together(*f.notes, order)
+	}
+	return f.err
 }
 
 // within is the form of an object inside of f; nil if raw is none. Its error
@@ -62,10 +84,10 @@ func whyInvalid(body []byte) string {
 func (f *form) within(loc string, raw json.RawMessage) *form {
 	members, ok := scanObject(raw)
 	if !ok {
-		f.adopt(malformed("dict_type", loc, "Input should be a valid dictionary", raw))
+		f.invalid("dict_type", loc, "Input should be a valid dictionary", raw)
 		return nil
 	}
-	return &form{loc: loc, raw: raw, members: members}
+	return &form{loc: loc, raw: raw, members: members, notes: f.notes}
 }
 
 // sub reads a member that is an object.
@@ -103,19 +125,12 @@ func (f *form) at(name string) string { return f.loc + "." + name }
 func item(loc string, i int) string { return loc + "." + strconv.Itoa(i) }
 
 func (f *form) fail(kind, name, msg string) {
-	if f.err == nil {
-		raw, _ := f.get(name)
-		f.err = malformed(kind, f.at(name), msg, raw)
-	}
+	raw, _ := f.get(name)
+	f.invalid(kind, f.at(name), msg, raw)
 }
 
-// missing refuses a form that lacks a member. pydantic shows the object that
-// lacks it.
-func (f *form) missing(name string) {
-	if f.err == nil {
-		f.err = malformed("missing", f.at(name), "Field required", f.raw)
-	}
-}
+// missing notes that a member lacks. pydantic shows the object that lacks it.
+func (f *form) missing(name string) { f.invalid("missing", f.at(name), "Field required", f.raw) }
 
 func (f *form) refuse(param, format string, args ...any) {
 	if f.err == nil {
@@ -144,10 +159,10 @@ func (f *form) text(name string) (string, bool) {
 
 // need is text of a member that must be there.
 func (f *form) need(name string) string {
-	s, ok := f.text(name)
-	if !ok {
+	if !f.has(name) {
 		f.missing(name)
 	}
+	s, _ := f.text(name)
 	return s
 }
 

@@ -47,12 +47,12 @@ func readBody(body []byte, a *api) (*generation, *apiError) { return readBodyOf(
 func readBodyOf(body []byte, a *api, maxModelLen int) (*generation, *apiError) {
 	s := &Server{c: Config{MaxModelLen: maxModelLen}}
 	f := parseForm(body)
-	if f.err != nil {
-		return nil, f.err
+	if err := f.problem(nil); err != nil {
+		return nil, err
 	}
 	g := a.read(s, f, nil)
-	if f.err != nil {
-		return nil, f.err
+	if err := f.problem(a.order); err != nil {
+		return nil, err
 	}
 	return g, g.late
 }
@@ -62,8 +62,8 @@ func TestBodiesThatAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		body, kind, param, message string
 	}{
-		{``, "Bad Request", "body.0", "json_invalid"},
-		{`{`, "Bad Request", "body.0", "json_invalid"},
+		{``, "Bad Request", "body", "Field required"},
+		{`{`, "Bad Request", "body.1", "json_invalid"},
 		{`{"a":1} // secret`, "Bad Request", "body.8", "json_invalid"},
 		{plainChat + plainChat, "Bad Request", "body.95", "json_invalid"},
 		{"{\"a\":\"\xff\"}", "Bad Request", "", "parsing the body"},
@@ -75,9 +75,9 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		{`{"model":1` + rest, "Bad Request", "body.model", "Input should be"},
 		{`{"messages":{}}`, "Bad Request", "body.messages", "valid list"},
 		{`{"messages":"secret"}`, "Bad Request", "body.messages", "valid list"},
-		{`{"messages":[]}`, "BadRequestError", "messages", "empty"},
+		{`{"messages":[]}`, "BadRequestError", "", "empty conversation"},
 		{`{"messages":[null]}`, "Bad Request", "body.messages.0", "Input should be"},
-		{`{"messages":[{}]}`, "Bad Request", "body.messages.0.role", "Field required"},
+		{`{"messages":[{}]}`, "Bad Request", "body.messages.0.ChatCompletionDeveloperMessageParam.role", "11 validation errors"},
 		{`{"messages":[{"role":"user","content":5}]}`, "Bad Request", "body.messages.0.content", "Input should be"},
 		{`{"messages":[{"role":"user","content":[1]}]}`, "Bad Request", "body.messages.0.content.0", "Input should be"},
 		{`{"messages":[{"role":"user","content":[{"text":"secret"}]}]}`, "Bad Request", "body.messages.0.content.0.type", "Field required"},

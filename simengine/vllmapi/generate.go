@@ -54,12 +54,12 @@ func (s *Server) readJob(x *exchange, a *api, body []byte) (*job, *apiError) {
 		return nil, unsupportedMedia
 	}
 	f := parseForm(body)
-	if f.err != nil {
-		return nil, f.err
+	if err := f.problem(nil); err != nil {
+		return nil, err
 	}
 	g := a.read(s, f, x.r.Header)
-	if f.err != nil {
-		return nil, f.err
+	if err := f.problem(a.order); err != nil {
+		return nil, err
 	}
 	g.api = a
 	return s.prepare(g)
@@ -72,7 +72,7 @@ func (j *job) forget() {
 		j.g.prompts = nil
 	}
 	for _, q := range j.sequences {
-		q.request.Blocks, q.request.OutputBlocks = nil, nil
+		q.request.Blocks, q.request.OutputBlocks, q.request.Source = nil, nil, nil
 	}
 }
 
@@ -104,7 +104,7 @@ func (s *Server) submit(j *job) (*outputs, *apiError) {
 func (s *Server) refused(q *sequence, err error) *apiError {
 	switch {
 	case errors.Is(err, simengine.ErrTooLong):
-		return tooLong(s.c.MaxModelLen, q.request.PromptTokens, q.request.OutputTokens)
+		return tooLong(s.c.MaxModelLen, q.request.PromptTokens)
 	case errors.Is(err, simengine.ErrBadRequest):
 		return refuse("", "%v", err)
 	case errors.Is(err, simengine.ErrFull):
@@ -125,7 +125,7 @@ func (s *Server) engineOf(g *generation) (func(context.Context, simengine.Reques
 		return d.Generate, nil
 	}
 	n := 0
-	for range s.engines {
+	for s.c.Driver.Rank(n) != nil {
 		n++
 	}
 	return nil, refuse("", "data_parallel_rank %d is out of range [0, %d).", *g.rank, n)

@@ -20,6 +20,7 @@ type job struct {
 	created      int64
 	promptTokens int // of all prompts
 	media        int // of them, of images and files
+	cacheable    int // of them, in full blocks
 	maxTokens    int // bound of a reply, of the last prompt
 	sequences    []*sequence
 	generated    int // tokens of all sequences
@@ -34,6 +35,9 @@ func (s *Server) prepare(g *generation) (*job, *apiError) {
 		return nil, err
 	}
 	g.model = model
+	if !s.engine.PriorityScheduling {
+		g.priority = 0 // vLLM takes it, and it counts for nothing
+	}
 	j := &job{s: s, g: g}
 	seed := cacheSeed(g.model, g.salt)
 	if g.promptLogprobs != none {
@@ -50,9 +54,6 @@ func (s *Server) prepare(g *generation) (*job, *apiError) {
 			j.maxTokens = l.maxTokens
 			j.addSequences(i, seed, l)
 		}
-	}
-	if g.priority != 0 && !s.engine.PriorityScheduling {
-		g.refuseLate(refuse("", "Got priority %d but Priority scheduling is not enabled.", g.priority))
 	}
 	j.unfinished = len(j.sequences)
 	return j, g.late
@@ -79,6 +80,9 @@ func (j *job) addSequences(i int, cacheSeed uint64, l limits) {
 		parent = blocks[len(blocks)-1]
 	}
 	j.media += countMedia(prompt)
+	if !j.s.engine.DisablePrefixCaching {
+		j.cacheable += full
+	}
 	for choice := range j.g.n {
 		seed := mix(textSeed + uint64(choice))
 		r := plan(seed, l, j.script(seed))
@@ -95,7 +99,7 @@ func (j *job) addSequences(i int, cacheSeed uint64, l limits) {
 				Finish:       r.finish,
 				Priority:     j.g.priority,
 				Adapter:      j.s.adapterOf(j.g.model),
-				Source:       j.source(prompt, r.tokens),
+				Source:       j.source(prompt, &r),
 			},
 		})
 	}
@@ -162,9 +166,9 @@ func (j *job) loadHeader() {
 	switch format := j.x.r.Header.Get("endpoint-load-metrics-format"); format {
 	case "TEXT", "text":
 		v := stats()
-		j.x.Header().Set(name, "TEXT named_metrics.kv_cache_usage_perc="+pyFloat(v.KVUsage)+", named_metrics.num_requests_waiting="+pyFloat(float64(v.Waiting)))
+		j.x.Header().Set(name, "TEXT named_metrics.num_requests_waiting="+pyFloat(float64(v.Waiting))+", named_metrics.kv_cache_usage_perc="+pyFloat(v.KVUsage))
 	case "JSON", "json":
 		v := stats()
-		j.x.Header().Set(name, `JSON {"named_metrics": {"kv_cache_usage_perc": `+pyFloat(v.KVUsage)+`, "num_requests_waiting": `+strconv.Itoa(v.Waiting)+`.0}}`)
+		j.x.Header().Set(name, `JSON {"named_metrics": {"num_requests_waiting": `+strconv.Itoa(v.Waiting)+`.0, "kv_cache_usage_perc": `+pyFloat(v.KVUsage)+`}}`)
 	}
 }

@@ -3,14 +3,15 @@ package vllmapi
 // kvSource is what KV events tell of a request besides hashes. Requests have one
 // only where there are events: it keeps their tokens alive.
 type kvSource struct {
-	prompt, output []token
-	blockSize      int
-	adapterID      int
-	adapter, salt  string
+	prompt        []token
+	output        *reply
+	blockSize     int
+	adapterID     int
+	adapter, salt string
 }
 
 // source is that of a sequence, nil without KV events.
-func (j *job) source(prompt, output []token) any {
+func (j *job) source(prompt []token, output *reply) any {
 	if !j.s.engine.KVEvents {
 		return nil
 	}
@@ -25,8 +26,8 @@ func (k *kvSource) BlockTokens(block int) []uint64 {
 		switch j := i - len(k.prompt); {
 		case j < 0:
 			ids = append(ids, uint64(k.prompt[i]))
-		case j < len(k.output):
-			ids = append(ids, uint64(k.output[j]))
+		case j < k.output.count:
+			ids = append(ids, uint64(k.output.token(j)))
 		}
 	}
 	return ids

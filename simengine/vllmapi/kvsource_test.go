@@ -60,7 +60,7 @@ func TestEventsTellTheTokensOfTheirBlocks(t *testing.T) {
 		if len(events) != 4+2 || told["0,,"] != 4 || told["2,poems,pepper"] != 2 {
 			t.Errorf("told of %v in %d events", told, len(events))
 		}
-		if rest := (&kvSource{prompt: []token{1, 2}, output: []token{3}, blockSize: 2}).BlockTokens(1); !slices.Equal(rest, []uint64{3}) {
+		if rest := (&kvSource{prompt: []token{1, 2}, output: &reply{count: 1, tail: 3}, blockSize: 2}).BlockTokens(1); !slices.Equal(rest, []uint64{3}) {
 			t.Errorf("a block that isn't full has %v", rest)
 		}
 	})

@@ -33,7 +33,7 @@ func readMessages(s *Server, f *form, h http.Header) *generation {
 		f.adopt(thinking.err)
 	}
 	c := g.readAnthropic(f)
-	if f.err != nil {
+	if f.failed() {
 		return g
 	}
 	g.refuseTools(s)

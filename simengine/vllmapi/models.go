@@ -45,7 +45,7 @@ func (s *Server) resolve(name string) (string, *apiError) {
 		return s.c.Model, nil
 	}
 	if !s.adapters.has(name) {
-		return "", unknownModel(name)
+		return "", s.unknownModel(name)
 	}
 	return name, nil
 }
@@ -121,11 +121,11 @@ func (s *Server) loadAdapter(x *exchange) {
 	}
 	name, path := f.need("lora_name"), f.need("lora_path")
 	inPlace := f.boolean("load_inplace", false)
-	if f.err == nil {
+	if !f.failed() {
 		f.err = s.adapters.load(adapter{name, path}, inPlace, s.c.Model)
 	}
-	if f.err != nil {
-		f.err.write(x)
+	if err := f.problem(nil); err != nil {
+		err.write(x)
 		return
 	}
 	writeText(x, fmt.Sprintf("Success: LoRA adapter '%s' added successfully.", name))
@@ -160,11 +160,11 @@ func (s *Server) unloadAdapter(x *exchange) {
 		return
 	}
 	name := f.need("lora_name")
-	if f.err == nil {
+	if !f.failed() {
 		f.err = s.adapters.unload(name)
 	}
-	if f.err != nil {
-		f.err.write(x)
+	if err := f.problem(nil); err != nil {
+		err.write(x)
 		return
 	}
 	writeText(x, fmt.Sprintf("Success: LoRA adapter '%s' removed successfully.", name))

@@ -96,7 +96,7 @@ func TestTheOfficialClientUnderstandsTheServer(t *testing.T) {
 	}{
 		{"unknown model", func(p *openai.ChatCompletionNewParams) { p.Model = "x" }, 404, "NotFoundError", "model"},
 		{"bad temperature", func(p *openai.ChatCompletionNewParams) { p.Temperature = openai.Float(-1) }, 400, "BadRequestError", "temperature"},
-		{"too long", func(p *openai.ChatCompletionNewParams) { p.MaxTokens = openai.Int(1 << 40) }, 400, "BadRequestError", "input_tokens"},
+		{"too long", func(p *openai.ChatCompletionNewParams) { p.MaxTokens = openai.Int(1 << 40) }, 400, "BadRequestError", "max_tokens"},
 	} {
 		p := params
 		c.change(&p)

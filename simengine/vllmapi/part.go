@@ -102,5 +102,8 @@ func (p *part) text() string {
 // named says whether the name of a call is out, in a reply that is complete.
 func (p *part) named() bool { return p.kind == toolCall && p.to-p.from >= p.lead }
 
+// torn says whether a call, in a reply that is complete, was cut short.
+func (p *part) torn() bool { return p.to-p.from < len(p.tokens) }
+
 // textTokens is how many tokens n bytes of text are.
 func textTokens(n int) int { return (n + textBytes - 1) / textBytes }

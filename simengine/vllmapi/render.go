@@ -27,6 +27,7 @@ const done = "data: [DONE]\n\n"
 type usage struct {
 	prompt, completion int
 	cached             int // -1: not told
+	created            int // put into the cache, if cached is told
 	media              int // of the prompt, if cached is told
 	thought            int // notTold, nullTold or the number
 }
@@ -42,7 +43,7 @@ func (j *job) usage() usage {
 		u.completion = 0
 	}
 	if !j.s.c.NoPromptTokensDetails {
-		u.cached, u.media = j.cached(), j.media
+		u.cached, u.created, u.media = j.cached(), j.cacheable-j.cached(), j.media
 	}
 	return u
 }
@@ -60,15 +61,19 @@ func (j *job) thoughts() int {
 	return sum
 }
 
-// appendUsage writes usage with null for what is not told, or without it.
-func appendUsage(b []byte, u usage, nulls bool) []byte {
+// appendUsage writes usage with null for what is not told, or without it. Chats
+// tell of the tokens that are new in the cache, completions don't.
+func appendUsage(b []byte, u usage, nulls, chat bool) []byte {
 	b = strconv.AppendInt(append(b, `{"prompt_tokens":`...), int64(u.prompt), 10)
 	b = strconv.AppendInt(append(b, `,"total_tokens":`...), int64(u.prompt+u.completion), 10)
 	b = strconv.AppendInt(append(b, `,"completion_tokens":`...), int64(u.completion), 10)
 	switch {
 	case u.cached >= 0:
 		b = strconv.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), int64(u.cached), 10)
-		if nulls {
+		switch {
+		case chat:
+			b = strconv.AppendInt(append(b, `,"created_cache_tokens":`...), int64(u.created), 10)
+		case nulls:
 			b = append(b, `,"created_cache_tokens":null`...)
 		}
 		switch {
@@ -124,7 +129,7 @@ func appendBroken(b []byte, err *apiError) []byte {
 func (j *job) closeStream(b, head []byte, u usage) []byte {
 	if j.g.includeUsage {
 		b = append(append(b, head...), `],"usage":`...)
-		b = appendUsage(b, u, false)
+		b = appendUsage(b, u, false, j.g.api == chatAPI)
 		b = append(b, `,"system_fingerprint":`...)
 		b = appendString(b, j.s.fingerprint)
 		b = append(b, "}\n\n"...)
@@ -137,7 +142,7 @@ func (j *job) closeEvent(b []byte, u usage, last bool) []byte {
 	b = append(b, ']')
 	if j.g.continuousUsage {
 		b = append(b, `,"usage":`...)
-		b = appendUsage(b, u, false)
+		b = appendUsage(b, u, false, j.g.api == chatAPI)
 	}
 	if last && !j.g.includeUsage {
 		b = append(b, `,"system_fingerprint":`...)

@@ -104,20 +104,19 @@ func (r *chatRenderer) event(b []byte, e *event) []byte {
 
 // appendCallDelta writes the name of a call, or more of its arguments.
 func appendCallDelta(b []byte, e *event) []byte {
-	b = append(b, `{"tool_calls":[{`...)
+	b = append(b, `{"content":null,"tool_calls":[{`...)
 	if e.opens {
 		b = appendString(append(b, `"id":`...), e.part.call.id)
 		b = append(b, `,"type":"function",`...)
 	}
 	b = append(b, `"index":`...)
 	b = strconv.AppendInt(b, int64(e.q.callIndex(e.part)), 10)
-	b = append(b, `,"function":{`...)
 	if e.opens {
-		b = appendString(append(b, `"name":`...), e.part.call.name)
-		b = append(b, ',')
+		b = appendString(append(b, `,"function":{"name":`...), e.part.call.name)
+	} else {
+		b = appendString(append(b, `,"function":{"arguments":`...), e.text)
 	}
-	b = append(b, `"arguments":"`...)
-	return append(appendEscaped(b, e.text), `"}}]}`...)
+	return append(b, `}}]}`...)
 }
 
 // callIndex is which of a reply's calls p is.
@@ -156,7 +155,7 @@ func (r *chatRenderer) whole(b []byte) []byte {
 	b = append(b, `,"usage":`...)
 	u := j.usage()
 	u.thought = j.thoughts()
-	b = appendUsage(b, u, true)
+	b = appendUsage(b, u, true, true)
 	b = append(b, `,"prompt_logprobs":`...)
 	b = g.appendPromptLogprobs(b, j.sequences[0].seed, g.prompt(0))
 	b = append(b, `,"prompt_token_ids":`...)
@@ -173,7 +172,7 @@ func (r *chatRenderer) choice(b []byte, q *sequence) []byte {
 	b = strconv.AppendInt(append(b, `{"index":`...), int64(q.index), 10)
 	b = appendString(append(b, `,"message":{"role":`...), g.role)
 	b = append(b, `,"content":`...)
-	text, calls := q.said(content), q.calls()
+	text, calls := q.said(content)+q.torn(), q.calls()
 	if text == "" && g.echoed == "" && len(calls) > 0 && g.choice.mode == toolsAuto {
 		b = append(b, "null"...)
 	} else {

@@ -1,7 +1,6 @@
 package vllmapi
 
 import (
-	"encoding/json"
 	"strconv"
 )
 
@@ -21,17 +20,18 @@ func (r *messagesRenderer) first(b []byte) []byte {
 	b = append(b, `,"type":"message","role":"assistant","content":[],"model":`...)
 	b = appendString(b, r.j.g.model)
 	b = append(b, `,"stop_reason":null,"stop_sequence":null,"usage":`...)
-	b = appendMessagesUsage(b, r.j.promptTokens, 0, -1)
+	b = appendMessagesUsage(b, usage{prompt: r.j.promptTokens, cached: -1})
 	return append(b, "}}\n\n"...)
 }
 
-// appendMessagesUsage tells input tokens without those that were cached, as
-// this API does.
-func appendMessagesUsage(b []byte, prompt, output, cached int) []byte {
-	b = strconv.AppendInt(append(b, `{"input_tokens":`...), int64(prompt-max(0, cached)), 10)
-	b = strconv.AppendInt(append(b, `,"output_tokens":`...), int64(output), 10)
-	if cached >= 0 {
-		b = strconv.AppendInt(append(b, `,"cache_read_input_tokens":`...), int64(cached), 10)
+// appendMessagesUsage tells input tokens without those that were cached, before
+// or now, as this API does.
+func appendMessagesUsage(b []byte, u usage) []byte {
+	b = strconv.AppendInt(append(b, `{"input_tokens":`...), int64(u.prompt-max(0, u.cached)-u.created), 10)
+	b = strconv.AppendInt(append(b, `,"output_tokens":`...), int64(u.completion), 10)
+	if u.cached >= 0 {
+		b = strconv.AppendInt(append(b, `,"cache_creation_input_tokens":`...), int64(u.created), 10)
+		b = strconv.AppendInt(append(b, `,"cache_read_input_tokens":`...), int64(u.cached), 10)
 	}
 	return append(b, '}')
 }
@@ -115,8 +115,7 @@ func (r *messagesRenderer) end(b []byte) []byte {
 	b = append(b, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":"...)
 	b = appendString(b, reason)
 	b = append(appendReason(append(b, `,"stop_sequence":`...), stop), `},"usage":`...)
-	u := r.j.usage()
-	b = appendMessagesUsage(b, u.prompt, u.completion, u.cached)
+	b = appendMessagesUsage(b, r.j.usage())
 	return append(b, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }
 
@@ -152,17 +151,12 @@ func (r *messagesRenderer) whole(b []byte) []byte {
 		b = appendString(append(b, `,"signature":`...), r.signature())
 		b = append(b, `},`...)
 	}
-	if text := q.said(content); text != "" {
+	if text := q.said(content) + q.torn(); text != "" {
 		b = append(appendString(append(b, `{"type":"text","text":`...), text), `},`...)
 	}
 	for _, c := range q.calls() {
 		b = append(appendToolUse(b, c), `,"input":`...)
-		if json.Valid([]byte(c.arguments)) {
-			b = append(b, canonical([]byte(c.arguments))...)
-		} else {
-			b = append(b, `{}`...) // cut short
-		}
-		b = append(b, `},`...)
+		b = append(append(b, canonical([]byte(c.arguments))...), `},`...)
 	}
 	if len(b) > from {
 		b = b[:len(b)-1]
@@ -175,8 +169,7 @@ func (r *messagesRenderer) whole(b []byte) []byte {
 	if stop != nil {
 		b = appendReason(append(b, `,"stop_sequence":`...), stop)
 	}
-	u := j.usage()
-	b = appendMessagesUsage(append(b, `,"usage":`...), u.prompt, u.completion, u.cached)
+	b = appendMessagesUsage(append(b, `,"usage":`...), j.usage())
 	return append(b, '}')
 }
 

@@ -111,6 +111,6 @@ func (r *textRenderer) whole(b []byte) []byte {
 	b = append(b, `],"service_tier":null,"system_fingerprint":`...)
 	b = appendString(b, j.s.fingerprint)
 	b = append(b, `,"usage":`...)
-	b = appendUsage(b, j.usage(), true)
+	b = appendUsage(b, j.usage(), true, false)
 	return append(b, `,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}`...)
 }

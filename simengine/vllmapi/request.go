@@ -31,8 +31,11 @@ type generation struct {
 	id      string // the client's
 	prompts [][]token
 
+	tokenized bool // prompts came as text
+
 	n         int
 	maxTokens int // 0: as many as the context holds
+	maxName   string
 	seed      uint64
 	seeded    bool
 	limits    limits // all but maxTokens
@@ -84,7 +87,7 @@ func (g *generation) refuseLate(err *apiError) {
 
 // newGeneration reads what the APIs have in common.
 func newGeneration(f *form, h http.Header) *generation {
-	g := &generation{n: 1, role: "assistant", logprobs: none, promptLogprobs: none, parallel: true, think: true}
+	g := &generation{n: 1, role: "assistant", logprobs: none, promptLogprobs: none, parallel: true, think: true, tokenized: true, maxName: "max_tokens"}
 	g.model, _ = f.text("model")
 	g.readSalt(f)
 	g.stream = f.boolean("stream", false)
@@ -189,17 +192,24 @@ func (g *generation) readTruncation(f *form, maxModelLen int) {
 }
 
 // fit checks lengths against the model's and returns the bound of a reply to
-// the i-th prompt.
+// the i-th prompt: what was asked for, or what is left of the context.
 func (g *generation) fit(i, maxModelLen int) (int, *apiError) {
 	length := len(g.prompts[i])
-	if length == 0 {
-		return 0, refuse("prompt", "The decoder prompt cannot be empty")
+	switch room := maxModelLen - length; {
+	case length == 0:
+		return 0, refuse("", "The decoder prompt cannot be empty")
+	case g.maxTokens > maxModelLen:
+		return 0, refuseValue(g.maxName, g.maxTokens, "%s=%d cannot be greater than max_model_len=%d. Please request fewer output tokens.", g.maxName, g.maxTokens, maxModelLen)
+	case room < 0 && g.tokenized:
+		// A tokenizer stops at the first token too many.
+		return 0, tooLong(maxModelLen, maxModelLen+1)
+	case room < 0:
+		return 0, tooLong(maxModelLen, length)
+	case room == 0:
+		return 0, refuseValue("max_tokens", 0, "max_tokens must be at least 1, got 0.")
+	case g.maxTokens > 0:
+		return min(g.maxTokens, room), nil
+	default:
+		return room, nil
 	}
-	if length >= maxModelLen || g.maxTokens > maxModelLen-length {
-		return 0, tooLong(maxModelLen, length, g.maxTokens)
-	}
-	if g.maxTokens > 0 {
-		return g.maxTokens, nil
-	}
-	return maxModelLen - length, nil
 }

@@ -68,7 +68,7 @@ func (r *responsesRenderer) output(b []byte) []byte {
 	q, from, i := r.j.sequences[0], len(b), 0
 	for k := range q.parts {
 		p := &q.parts[k]
-		if p.bytes == 0 && !p.named() {
+		if p.kind == toolCall && p.torn() || p.kind != toolCall && p.bytes == 0 {
 			continue
 		}
 		b = r.appendItem(b, p, i, "completed", p.text())
@@ -85,7 +85,8 @@ func (r *responsesRenderer) usage(b []byte) []byte {
 	u := r.j.usage()
 	b = strconv.AppendInt(append(b, `{"input_tokens":`...), int64(u.prompt), 10)
 	b = strconv.AppendInt(append(b, `,"input_tokens_details":{"cached_tokens":`...), int64(r.j.cached()), 10)
-	b = append(b, `,"cache_write_tokens":0,"input_tokens_per_turn":[],"cached_tokens_per_turn":[]},"output_tokens":`...)
+	b = strconv.AppendInt(append(b, `,"cache_write_tokens":`...), int64(r.j.cacheable-r.j.cached()), 10)
+	b = append(b, `,"input_tokens_per_turn":[],"cached_tokens_per_turn":[]},"output_tokens":`...)
 	b = strconv.AppendInt(b, int64(u.completion), 10)
 	b = strconv.AppendInt(append(b, `,"output_tokens_details":{"reasoning_tokens":`...), int64(max(0, r.j.thoughts())), 10)
 	b = append(b, `,"tool_output_tokens":0,"output_tokens_per_turn":[],"tool_output_tokens_per_turn":[]},"total_tokens":`...)

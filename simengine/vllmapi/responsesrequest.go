@@ -54,7 +54,7 @@ func readResponses(s *Server, f *form, h http.Header) *generation {
 	c := g.readInput(s, f)
 	g.readResponsesTools(f, c)
 	r.parallel, r.conversation = g.parallel, c
-	if f.err != nil {
+	if f.failed() {
 		return g
 	}
 	g.refuseTools(s)

@@ -23,21 +23,24 @@ var (
 )
 
 var routes = map[string]route{
-	"/v1/chat/completions":      {post, false, (*Server).chatCompletions},
-	"/v1/completions":           {post, false, (*Server).completions},
-	"/v1/responses":             {post, false, (*Server).responses},
-	"/v1/messages":              {post, false, (*Server).messages},
-	"/v1/messages/count_tokens": {post, false, (*Server).countTokens},
-	"/v1/embeddings":            {post, false, (*Server).embeddings},
-	"/v1/models":                {get, false, (*Server).models},
-	"/tokenize":                 {post, false, (*Server).tokenize},
-	"/detokenize":               {post, false, (*Server).detokenize},
-	"/health":                   {get, true, (*Server).health},
-	"/ping":                     {[]string{"GET", "POST"}, true, (*Server).health},
-	"/version":                  {get, true, (*Server).version},
-	"/load":                     {get, true, (*Server).load},
-	"/metrics":                  {get, true, (*Server).metrics},
-	"/metrics/":                 {get, true, (*Server).metrics},
+	"/v1/chat/completions":        {post, false, (*Server).chatCompletions},
+	"/v1/completions":             {post, false, (*Server).completions},
+	"/v1/responses":               {post, false, (*Server).responses},
+	"/v1/messages":                {post, false, (*Server).messages},
+	"/v1/messages/count_tokens":   {post, false, (*Server).countTokens},
+	"/v1/embeddings":              {post, false, (*Server).embeddings},
+	"/v1/models":                  {get, false, (*Server).models},
+	"/v1/chat/completions/render": {post, false, (*Server).scaleOut},
+	"/v1/completions/render":      {post, false, (*Server).scaleOut},
+	"/inference/v1/generate":      {post, false, (*Server).scaleOut},
+	"/tokenize":                   {post, false, (*Server).tokenize},
+	"/detokenize":                 {post, false, (*Server).detokenize},
+	"/health":                     {get, true, (*Server).health},
+	"/ping":                       {[]string{"GET", "POST"}, true, (*Server).health},
+	"/version":                    {get, true, (*Server).version},
+	"/load":                       {get, true, (*Server).load},
+	"/metrics":                    {get, true, (*Server).metrics},
+	"/metrics/":                   {get, true, (*Server).metrics},
 }
 
 // devRoutes are those of VLLM_SERVER_DEV_MODE.
@@ -97,7 +100,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		name = "none"
 	}
 	defer s.end(x, name, known.quiet)
-	w.Header()["Server"] = uvicorn
+	h := w.Header()
+	h["Server"], h["Vary"] = uvicorn, origin
 	switch {
 	case !ok:
 		detail(x, http.StatusNotFound, "Not Found")
@@ -109,7 +113,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var uvicorn = []string{"uvicorn"}
+// What vLLM's web server and its CORS middleware put on every answer.
+var (
+	uvicorn = []string{"uvicorn"}
+	origin  = []string{"Origin"}
+)
 
 // end writes down what became of a request, also when a fault ends it by a
 // panic, which goes on to the http.Server.
@@ -126,6 +134,13 @@ func (s *Server) end(x *exchange, name string, quiet bool) {
 	if s.c.Journal != nil {
 		x.entry.Aborted = x.entry.Aborted || x.r.Context().Err() != nil
 		s.c.Journal(x.entry)
+	}
+}
+
+// scaleOut refuses what vLLM serves with --enable-scale-out only.
+func (s *Server) scaleOut(x *exchange) {
+	if _, ok := x.body(s.c.MaxBody); ok {
+		(&apiError{http.StatusForbidden, "PermissionDeniedError", "Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them.", ""}).write(x)
 	}
 }
 

@@ -79,7 +79,7 @@ func (g *generation) readMaxTokens(f *form, names ...string) {
 		if !f.has(name) {
 			continue
 		}
-		g.maxTokens = f.count(name, 0)
+		g.maxTokens, g.maxName = f.count(name, 0), name
 		if g.maxTokens < 1 {
 			g.refuseLate(refuseValue("max_tokens", g.maxTokens, "max_tokens must be at least 1, got %d.", g.maxTokens))
 		}
@@ -124,7 +124,7 @@ func (g *generation) readStops(f *form, name string) {
 	}
 	for i, item := range items {
 		if item[0] != '"' {
-			f.adopt(malformed("string_type", f.at(name)+"."+strconv.Itoa(i), "Input should be a valid string", item))
+			f.invalid("string_type", f.at(name)+"."+strconv.Itoa(i), "Input should be a valid string", item)
 			return
 		}
 		s := unquote(item)

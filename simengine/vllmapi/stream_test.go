@@ -53,14 +53,14 @@ func TestFramesOfAChat(t *testing.T) {
 {"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}
 {"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"AAAA"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
 {"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"BBBB"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[],"usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":"vllm-0.32.0-83a2b2e8"}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[],"usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0,"created_cache_tokens":0}},"system_fingerprint":"vllm-0.32.0-83a2b2e8"}
 [DONE]
 `},
 			{"continuous usage", `"stream_options":{"include_usage":true,"continuous_usage_stats":true},`, `
 {"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":{"prompt_tokens":11,"total_tokens":11,"completion_tokens":0,"completion_tokens_details":null},"prompt_token_ids":null,"prompt_text":null}
 {"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"AAAA"},"logprobs":null,"finish_reason":null,"token_ids":null}],"usage":{"prompt_tokens":11,"total_tokens":12,"completion_tokens":1,"completion_tokens_details":null}}
 {"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[{"index":0,"delta":{"content":"BBBB"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}],"usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"completion_tokens_details":null}}
-{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[],"usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":"vllm-0.32.0-83a2b2e8"}
+{"id":"chatcmpl-r","object":"chat.completion.chunk","created":946684800,"model":"m","choices":[],"usage":{"prompt_tokens":11,"total_tokens":13,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0,"created_cache_tokens":0}},"system_fingerprint":"vllm-0.32.0-83a2b2e8"}
 [DONE]
 `},
 		} {

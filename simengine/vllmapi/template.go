@@ -13,8 +13,9 @@ package vllmapi
 type conversation struct {
 	turns    []turn
 	tools    []token
-	generate bool // the assistant's header ends the prompt
-	resume   bool // the last turn stays open
+	generate bool      // the assistant's header ends the prompt
+	resume   bool      // the last turn stays open
+	late     *apiError // what the template refuses
 }
 
 // turn is one message.

@@ -11,12 +11,13 @@ func (s *Server) body(x *exchange) *form {
 	if !ok {
 		return nil
 	}
-	f := &form{err: unsupportedMedia}
-	if isJSON(x.r) {
-		f = parseForm(body)
+	if !isJSON(x.r) {
+		unsupportedMedia.write(x)
+		return nil
 	}
-	if f.err != nil {
-		f.err.write(x)
+	f := parseForm(body)
+	if err := f.problem(nil); err != nil {
+		err.write(x)
 		return nil
 	}
 	return f
@@ -25,7 +26,7 @@ func (s *Server) body(x *exchange) *form {
 // resolveForm finds the model that a body means.
 func (s *Server) resolveForm(x *exchange, f *form) {
 	name, _ := f.text("model")
-	if f.err == nil {
+	if !f.failed() {
 		x.entry.Model, f.err = s.resolve(name)
 	}
 }
@@ -37,10 +38,10 @@ func (s *Server) tokenize(x *exchange) {
 		return
 	}
 	var tokens []token
+	var late *apiError
 	if f.has("messages") {
-		if c := readConversation(f, true); f.err == nil {
-			tokens = c.tokens()
-		}
+		c := readConversation(f, true)
+		tokens, late = c.tokens(), c.late
 	} else if text, ok := f.text("prompt"); ok {
 		tokens = tokenizeText(text, f.boolean("add_special_tokens", true))
 	} else {
@@ -48,8 +49,9 @@ func (s *Server) tokenize(x *exchange) {
 	}
 	texts := f.boolean("return_token_strs", false)
 	s.resolveForm(x, f)
-	if f.err != nil {
-		f.err.write(x)
+	f.adopt(late)
+	if err := f.problem(nil); err != nil {
+		err.write(x)
 		return
 	}
 	x.entry.PromptTokens = len(tokens)
@@ -89,8 +91,8 @@ func (s *Server) detokenize(x *exchange) {
 	}
 	tokens := readTokens(f, "tokens", ids)
 	s.resolveForm(x, f)
-	if f.err != nil {
-		f.err.write(x)
+	if err := f.problem(nil); err != nil {
+		err.write(x)
 		return
 	}
 	writeBody(x, http.StatusOK, append(appendString([]byte(`{"prompt":`), detokenize(tokens)), '}'))
@@ -109,8 +111,8 @@ func (s *Server) countTokens(x *exchange) {
 	}
 	c := g.readAnthropic(f)
 	s.resolveForm(x, f)
-	if f.err != nil {
-		f.err.write(x)
+	if err := f.problem(nil); err != nil {
+		err.write(x)
 		return
 	}
 	n := len(c.tokens())
