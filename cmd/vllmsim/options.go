@@ -45,6 +45,11 @@ type options struct {
 	seed      uint64
 	keepAlive time.Duration
 	noDetails bool
+	policy    string // of the scheduler
+	devMode   bool
+	loadLoRA  bool
+	reasoning bool
+	noTools   bool
 
 	// What overrides the preset; only flags that were given do.
 	blockSize, kvTokens, maxSeqs, maxBatched, maxModelLen int
@@ -90,6 +95,10 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.admin, "admin", "", "address at which faults can be changed while servers run: see below; none if empty")
 	f.Uint64Var(&o.seed, "seed", 1, "decides what replies say and how long they are")
 	f.DurationVar(&o.keepAlive, "keep-alive", vllmapi.DefaultKeepAlive, "idle connections are closed after it")
+	f.BoolVar(&o.devMode, "dev-mode", false, "serve /sleep, /wake_up, /is_sleeping and /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1 does")
+	f.BoolVar(&o.loadLoRA, "allow-runtime-lora", false, "serve /v1/load_lora_adapter and its contrary, as VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 does")
+	f.BoolVar(&o.reasoning, "reasoning", false, "think before answers to chats, and tell it apart, as --reasoning-parser does")
+	f.BoolVar(&o.noTools, "no-tool-parser", false, "refuse tools that a client wants called, as vLLM does without --enable-auto-tool-choice")
 	f.BoolVar(&o.noDetails, "no-prompt-tokens-details", false, "leave cached_tokens out of usage, as vLLM does by default")
 
 	f.IntVar(&o.blockSize, "block-size", 0, "tokens in a KV block")
@@ -99,6 +108,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.maxModelLen, "max-model-len", 0, "tokens of a prompt and its reply; at most the cache holds")
 	f.BoolVar(&o.noCaching, "no-enable-prefix-caching", false, "make every prompt a cold one")
 	f.BoolVar(&o.async, "async-scheduling", false, "compose each step while the one before it is computed, as vLLM does since 0.14")
+	f.StringVar(&o.policy, "scheduling-policy", "fcfs", "order of the queue: fcfs or priority")
 	f.DurationVar(&o.stepBase, "step-base", 0, "time of a step that does next to nothing")
 	f.DurationVar(&o.overhead, "request-overhead", 0, "time of a request before the engine sees it")
 	f.Float64Var(&o.prefill, "prefill-us-per-token", 0, "microseconds of a step for each prompt token")
@@ -161,6 +171,13 @@ func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
 	}
 	c := preset.Config
 	c.KVEvents = o.events.Publishes()
+	switch o.policy {
+	case "fcfs":
+	case "priority":
+		c.PriorityScheduling = true
+	default:
+		return none, fmt.Errorf("checking --scheduling-policy: unknown %q, want fcfs or priority", o.policy)
+	}
 	for name, change := range map[string]func(){
 		"max-num-seqs":             func() { c.MaxNumSeqs = o.maxSeqs },
 		"max-num-batched-tokens":   func() { c.MaxNumBatchedTokens = o.maxBatched },
@@ -213,7 +230,7 @@ var eventFormats = map[vllmmetrics.Profile]kvevents.Format{
 
 // maxLoRAs is that of the metrics: 0 without adapters.
 func (o *options) maxLoRAs() int {
-	if len(o.served) == 0 {
+	if len(o.served) == 0 && !o.loadLoRA {
 		return 0
 	}
 	return o.slots

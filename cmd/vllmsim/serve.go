@@ -136,6 +136,10 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 		Seed:                  o.seed,
 		Instance:              strconv.Itoa(i),
 		NoPromptTokensDetails: o.noDetails,
+		DevMode:               o.devMode,
+		RuntimeLoRA:           o.loadLoRA,
+		Reasoning:             o.reasoning,
+		NoToolParser:          o.noTools,
 		Restarted: func() {
 			for _, p := range s.events {
 				p.Restart()

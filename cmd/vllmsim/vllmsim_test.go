@@ -200,6 +200,46 @@ func TestPresetFromAFile(t *testing.T) {
 	}
 }
 
+// Each flag of the API changes what the server answers.
+func TestFlagsOfTheAPI(t *testing.T) {
+	plain := start(t, "--listen", "127.0.0.1:0", "--count", "1", "--speed", "1000")
+	told := start(t, "--listen", "127.0.0.1:0", "--count", "1", "--speed", "1000", "--data-parallel-size", "2", "--dev-mode", "--allow-runtime-lora",
+		"--reasoning", "--no-tool-parser", "--scheduling-policy", "priority", "--adapter", "sql", "--max-loras", "3", "--profile", "vllm-0.19")
+	urls := [2]string{}
+	for i, p := range []*program{plain, told} {
+		urls[i] = p.listening(t, "model=llama3.1-8b preset=llama3.1-8b-h100")
+	}
+	const tools = `{"messages":[{"role":"user","content":"x"}],"max_tokens":300,"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":"auto"}`
+	for _, c := range []struct {
+		path, body  string
+		plain, told int
+	}{
+		{"/sleep?level=0", "", 404, 200}, {"/wake_up", "", 404, 200}, {"/reset_prefix_cache", "", 404, 200},
+		{"/v1/load_lora_adapter", `{"lora_name":"poems","lora_path":"/p"}`, 404, 200},
+		{"/v1/chat/completions", tools, 200, 400},
+		{"/v1/completions", `{"prompt":"x","max_tokens":1,"priority":1}`, 400, 200},
+		{"/v1/completions", `{"prompt":"x","max_tokens":1,"model":"sql"}`, 404, 200},
+	} {
+		for i, want := range []int{c.plain, c.told} {
+			res, err := http.Post(urls[i]+c.path, "application/json", strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(res.Body)
+			res.Body.Close()
+			if res.StatusCode != want {
+				t.Errorf("%s with %s: %d, want %d: %s", c.path, c.body, res.StatusCode, want, text)
+			}
+		}
+	}
+	page := get(t, urls[1]+"/metrics")
+	for _, want := range []string{`vllm:num_requests_running{engine="1",`, `max_lora="3"`, "vllm:prompt_tokens_recomputed_total"} {
+		if !strings.Contains(page, want) || strings.Contains(get(t, urls[0]+"/metrics"), want) {
+			t.Errorf("%s is not on the page that flags asked for, or on the plain one too", want)
+		}
+	}
+}
+
 func TestFlagsThatMakeNoSense(t *testing.T) {
 	for _, args := range [][]string{
 		{"--preset", "x"}, {"--profile", "x"}, {"--count", "0"}, {"--count", "1025"}, {"--speed", "0"}, {"--speed", "NaN"}, {"--speed", "1e7"},
@@ -207,6 +247,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		{"--kv-tokens", "1000", "--max-model-len", "2000"}, {"--max-num-seqs", "-1"}, {"--step-base", "-1s"}, {"--prefill-us-per-token", "-1"},
 		{"--prefill-us-per-token", "NaN"}, {"--max-model-len", "1"}, {"--max-num-batched-tokens", "15", "--max-num-seqs", "1"},
 		{"--max-num-batched-tokens", "512"}, {"--data-parallel-size", "0"}, {"--data-parallel-size", "65"}, {"--max-loras", "0"},
+		{"--scheduling-policy", "lifo"},
 	} {
 		if _, c, err := parsed(t, args...); err == nil {
 			t.Errorf("%v gives %+v", args, c)
