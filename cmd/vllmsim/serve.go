@@ -133,6 +133,7 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 		ServedModels:          o.served,
 		Driver:                s.engines,
 		Exporter:              exporter,
+		Version:               vllmmetrics.Profile(o.profile).Version(),
 		Seed:                  o.seed,
 		Instance:              strconv.Itoa(i),
 		NoPromptTokensDetails: o.noDetails,

@@ -232,6 +232,9 @@ func TestFlagsOfTheAPI(t *testing.T) {
 			}
 		}
 	}
+	if got := get(t, urls[1]+"/version"); got != `{"version":"0.19.1"}` {
+		t.Errorf("the version is %s", got)
+	}
 	page := get(t, urls[1]+"/metrics")
 	for _, want := range []string{`vllm:num_requests_running{engine="1",`, `max_lora="3"`, "vllm:prompt_tokens_recomputed_total"} {
 		if !strings.Contains(page, want) || strings.Contains(get(t, urls[0]+"/metrics"), want) {

@@ -56,7 +56,7 @@ func TestFC112TheCacheForgets(t *testing.T) {
 			for range rounds {
 				for i := range prompts {
 					v := b.post(textPath, words(10*prompts+i, 0, 6400, 6400)).whole(t)
-				cached = append(cached, v.cached())
+					cached = append(cached, v.cached())
 				}
 			}
 			return cached

@@ -11,7 +11,7 @@ func (s *Server) health(x *exchange) {
 }
 
 func (s *Server) version(x *exchange) {
-	writeJSON(x, http.StatusOK, map[string]string{"version": Version})
+	writeJSON(x, http.StatusOK, map[string]string{"version": s.c.Version})
 }
 
 // load counts as vLLM does with --enable-server-load-tracking.

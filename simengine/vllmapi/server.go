@@ -30,7 +30,8 @@ const (
 	DefaultStoredResponses = 1000
 )
 
-// Version is what /version tells: the vLLM version whose API this is.
+// Version is the vLLM version whose API this is, and what /version tells unless
+// Config.Version says otherwise.
 const Version = "0.32.0"
 
 // Config is what a Server is made from.
@@ -52,6 +53,9 @@ type Config struct {
 	// Exporter writes /metrics. Without it the page is 404. The driver's
 	// Options.Observe should be its Observe.
 	Exporter *vllmmetrics.Exporter
+
+	// Version is what /version tells; default Version.
+	Version string
 
 	// Seed decides what replies say and how long they are.
 	Seed uint64
@@ -147,11 +151,12 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("making a server: body bound is %d, want 0 or more", c.MaxBody)
 	}
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
+	c.Version = cmp.Or(c.Version, Version)
 	s := &Server{
 		c:           c,
 		engine:      engine,
 		created:     time.Now().Unix(),
-		fingerprint: fmt.Sprintf("vllm-%s-%08x", Version, uint32(xxhash.Sum64String(c.Model))),
+		fingerprint: fmt.Sprintf("vllm-%s-%08x", c.Version, uint32(xxhash.Sum64String(c.Model))),
 		routes:      c.routes(),
 		idSeed:      mix(c.Seed) ^ xxhash.Sum64String(c.Instance),
 	}
