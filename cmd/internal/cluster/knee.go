@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/workload"
 )
@@ -14,7 +15,7 @@ const (
 	// from it instead of searched.
 	kneeScaled = 16
 	// kneePrecision ends the search, relative.
-	kneePrecision = 0.03
+	kneePrecision = 0.05
 	// kneeInFlight gives a run up when so many requests are in flight for each
 	// replica: it is far above the knee.
 	kneeInFlight = 150
@@ -26,9 +27,9 @@ const (
 var kneePolicies = []string{"lmetric", "oracle_rep"}
 
 // Knee searches the rate, in requests a second, at which the better of
-// oracle_rep and lmetric has four times the mean TTFT that it has when idle.
-// From 16 replicas on it grows with their number. Scenario, proxies and rate of
-// c are not looked at. Errors are those of open, of Run and of ctx.
+// oracle_rep and lmetric has four times the mean TTFT that lmetric has when
+// idle. From 16 replicas on it grows with their number. Scenario, proxies and
+// rate of c are not looked at. Errors are those of open, of Run and of ctx.
 func Knee(ctx context.Context, open Opener, c Config) (float64, error) {
 	c = Config{Replicas: c.Replicas, Engine: c.Engine, Seed: 1}.withDefaults()
 	scale := 1.0
@@ -37,16 +38,12 @@ func Knee(ctx context.Context, open Opener, c Config) (float64, error) {
 		c.Replicas = kneeScaled
 	}
 	c.InFlightMax = kneeInFlight * c.Replicas
-	best := 0.0
-	for _, policy := range kneePolicies {
-		k := knee{ctx: ctx, open: open, c: c, policy: policy}
-		rate, err := k.search(best)
-		if err != nil {
-			return 0, fmt.Errorf("searching the knee: %w", err)
-		}
-		best = max(best, rate)
+	k := knee{ctx: ctx, open: open, c: c}
+	rate, err := k.search()
+	if err != nil {
+		return 0, fmt.Errorf("searching the knee: %w", err)
 	}
-	return best * scale, nil
+	return rate * scale, nil
 }
 
 // Opener returns the workload for a rate in requests a second.
@@ -60,30 +57,37 @@ type knee struct {
 	limit  float64 // ms
 }
 
-// search returns the knee, or 0 if it isn't above least.
-func (k *knee) search(least float64) (float64, error) {
+// search finds the knee of the first policy, and then how much further the
+// others go.
+func (k *knee) search() (float64, error) {
 	w, err := k.open(0)
 	if err != nil {
 		return 0, err
 	}
+	k.policy = kneePolicies[0]
 	low := 0.02 * float64(k.c.Replicas) / aloneSeconds(w, &k.c)
 	idle, _, err := k.mean(low)
 	if err != nil {
 		return 0, err
 	}
 	k.limit = kneeFactor * idle
-	if least > 0 {
-		if over, err := k.over(least); over || err != nil {
+	low, err = k.climb(low, 4)
+	for _, policy := range kneePolicies[1:] {
+		if err != nil {
 			return 0, err
 		}
-		low = least
+		k.policy = policy
+		low, err = k.climb(low, 1.15)
 	}
-	high, step := low, 2.0
-	if least > 0 {
-		step = 1.2
-	}
+	return low, err
+}
+
+// climb returns the knee if it is above low, else low. It goes up by a factor
+// until the mean is too high, then halves the range.
+func (k *knee) climb(low, factor float64) (float64, error) {
+	high := low
 	for {
-		high *= step
+		high *= factor
 		over, err := k.over(high)
 		if err != nil {
 			return 0, err
@@ -94,7 +98,7 @@ func (k *knee) search(least float64) (float64, error) {
 		low = high
 	}
 	for high/low > 1+kneePrecision {
-		middle := (low + high) / 2
+		middle := math.Sqrt(low * high)
 		over, err := k.over(middle)
 		if err != nil {
 			return 0, err

@@ -30,14 +30,14 @@ const (
 // Workload is one of the table's, by the name that it has there.
 type Workload struct {
 	Name string
-	Open string // what workload.Open is told
+	Open string // what workload.Open is told, behind the file where there is one
 	File string // in the data folder; empty for a generator
 }
 
 var workloads = []Workload{
 	{"conversation", "", "traces/mooncake_conversation.jsonl.gz"},
-	{"miniswe", "", "text/lmcache_miniswe.jsonl.gz"},
-	{"taubench", "", "text/taubench_gpt4o_airline.json.gz"},
+	{"miniswe", ":think=1", "text/lmcache_miniswe.jsonl.gz"},
+	{"taubench", ":think=0.3", "text/taubench_gpt4o_airline.json.gz"},
 	{"chat", "chat", ""},
 	{"agents", "agents", ""},
 	{"tenants", "tenants", ""},
@@ -48,7 +48,7 @@ var workloads = []Workload{
 
 func (w *Workload) open(data string) string {
 	if w.File != "" {
-		return filepath.Join(data, filepath.FromSlash(w.File))
+		return filepath.Join(data, filepath.FromSlash(w.File)) + w.Open
 	}
 	return w.Open
 }

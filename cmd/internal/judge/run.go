@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -198,7 +199,7 @@ func (w *Workload) absent(data string) bool {
 	if w.File == "" {
 		return false
 	}
-	_, err := os.Stat(w.open(data))
+	_, err := os.Stat(filepath.Join(data, filepath.FromSlash(w.File)))
 	return errors.Is(err, os.ErrNotExist)
 }
 

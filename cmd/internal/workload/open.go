@@ -20,7 +20,7 @@ const (
 	// overlap is how many times as long as one session the time is at least in
 	// which the sessions of a closed loop start: before, they don't load each
 	// other as they do later.
-	overlap = 3
+	overlap = 2
 )
 
 // Options say how much of a workload is wanted.
