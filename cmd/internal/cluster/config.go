@@ -48,6 +48,9 @@ type Config struct {
 	// InFlightMax ends a run, with Outcome.Overloaded, when so many requests
 	// are in flight; zero is no bound.
 	InFlightMax int
+	// TTFTMax likewise ends a run when the sum of TTFTs is what all requests
+	// together would have with this mean; zero is no bound.
+	TTFTMax time.Duration
 }
 
 func (c Config) withDefaults() Config {

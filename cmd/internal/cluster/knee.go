@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/workload"
 )
@@ -71,6 +72,8 @@ func (k *knee) search() (float64, error) {
 		return 0, err
 	}
 	k.limit = kneeFactor * idle
+	// Warm-up isn't counted in the mean but is in the sum, so a little more.
+	k.c.TTFTMax = time.Duration(1.3 * k.limit * float64(time.Millisecond))
 	low, err = k.climb(low, 4)
 	for _, policy := range kneePolicies[1:] {
 		if err != nil {

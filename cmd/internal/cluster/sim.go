@@ -34,6 +34,8 @@ type sim struct {
 	left     int // jobs that are yet to end
 	targets  []rivals.Target
 	request  rivals.Request
+	waited   time.Duration // sum of TTFTs
+	requests int           // of the whole workload
 	over     bool
 }
 
@@ -68,7 +70,7 @@ func Run(w *workload.Workload, c Config, maker Maker) (*Outcome, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("replaying: %w", err)
 	}
-	s := &sim{cfg: c, load: w, stretch: 1, rng: rand.New(rand.NewPCG(c.Seed, 0x51))}
+	s := &sim{cfg: c, load: w, requests: w.Requests(), stretch: 1, rng: rand.New(rand.NewPCG(c.Seed, 0x51))}
 	if c.Rate > 0 {
 		s.stretch = w.Rate() / c.Rate
 	}
@@ -220,7 +222,7 @@ func (s *sim) send(n int) error {
 	if !j.started {
 		j.started = true
 		s.inFlight++
-		s.over = s.cfg.InFlightMax > 0 && s.inFlight > s.cfg.InFlightMax
+		s.over = s.over || s.cfg.InFlightMax > 0 && s.inFlight > s.cfg.InFlightMax
 	}
 	turn := s.turn(j)
 	p := &s.proxies[j.proxy]
@@ -335,6 +337,8 @@ func (s *sim) step(engine int) error {
 		p := s.proxies[j.proxy].policy
 		if o.First {
 			j.first, j.cached = s.now, int32(o.CachedTokens)
+			s.waited += s.now - j.sent
+			s.over = s.over || s.cfg.TTFTMax > 0 && s.waited > s.cfg.TTFTMax*time.Duration(s.requests)
 			p.FirstToken(s.now, o.ID)
 		}
 		if o.Finished {

@@ -110,15 +110,19 @@ func generatorNames() []string {
 	return all
 }
 
-// poisson makes n single requests at one a second.
-func poisson(s source, n int, request func(at float64) *thread) *Workload {
-	w := &Workload{Sessions: make([]Session, 0, n)}
+// poisson makes n single requests at one a second; request is told what share
+// of the time is over.
+func poisson(s source, n int, request func(share float64) *thread) *Workload {
+	starts := make([]float64, n)
 	at := 0.0
-	for range n {
+	for i := range starts {
 		at += s.ExpFloat64()
-		w.Sessions = append(w.Sessions, Session{Start: seconds(at), Turns: request(at / float64(n)).turns})
+		starts[i] = at
 	}
-	w.Span = seconds(at)
+	w := &Workload{Sessions: make([]Session, 0, n), Span: seconds(at)}
+	for _, start := range starts {
+		w.Sessions = append(w.Sessions, Session{Start: seconds(start), Turns: request(start / at).turns})
+	}
 	return w
 }
 
