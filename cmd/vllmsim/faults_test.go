@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,6 +205,67 @@ func TestFC114EveryFaultByOneCommand(t *testing.T) {
 		if get(t, url+"/metrics") == first {
 			t.Error("the page is still frozen")
 		}
+	})
+	// These take effect a moment after the command.
+	until := func(t *testing.T, what string, true func() bool) {
+		t.Helper()
+		for begin := time.Now(); !true(); runtime.Gosched() {
+			if time.Since(begin) > time.Minute {
+				t.Fatalf("never %s", what)
+			}
+		}
+	}
+	answers := func() bool {
+		status, _, err := ask("/v1/completions", stream)
+		return status == 200 && err == nil
+	}
+	t.Run("hang before headers", func(t *testing.T) {
+		var added struct{ IDs []int }
+		call(t, "POST", admin, `[{kind: hang}]`, &added)
+		ended := make(chan error, 1)
+		go func() {
+			_, _, err := ask("/v1/completions", stream)
+			ended <- err
+		}()
+		until(t, "taken in", func() bool { return get(t, url+"/load") == `{"server_load":1}` })
+		select {
+		case err := <-ended:
+			t.Errorf("ended with %v", err)
+		default:
+		}
+		call(t, "DELETE", admin, "", &[]shown{})
+		if err := <-ended; err == nil {
+			t.Error("a hanging request was answered")
+		}
+	})
+	t.Run("refused connections", func(t *testing.T) {
+		var added struct{ IDs []int }
+		call(t, "POST", admin, `[{kind: refuse}]`, &added)
+		until(t, "refused", func() bool {
+			_, _, err := ask("/v1/completions", stream)
+			return errors.Is(err, syscall.ECONNREFUSED)
+		})
+		call(t, "DELETE", admin, "", &[]shown{})
+		until(t, "open again", answers)
+	})
+	t.Run("restart", func(t *testing.T) {
+		const counted = `vllm:request_success_total{engine="0",finished_reason="length",model_name="llama3.1-8b"} 0.0`
+		if !answers() || strings.Contains(get(t, url+"/metrics"), counted) {
+			t.Error("nothing is counted before the restart")
+		}
+		var added struct{ IDs []int }
+		call(t, "POST", admin, `[{kind: restart}]`, &added)
+		until(t, "restarted", func() bool {
+			res, err := http.Get(url + "/metrics")
+			if err != nil {
+				return false
+			}
+			defer res.Body.Close()
+			page, err := io.ReadAll(res.Body)
+			return err == nil && strings.Contains(string(page), counted)
+		})
+		call(t, "DELETE", admin, "", &[]shown{})
+		until(t, "answering", answers)
 	})
 	t.Run("the port doesn't lead to the faults", func(t *testing.T) {
 		for _, method := range []string{"GET", "POST", "DELETE"} {

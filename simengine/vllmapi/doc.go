@@ -45,5 +45,6 @@
 // server.go has the configuration and the routes, generate.go the way of a
 // request; request.go decodes it (form.go is JSON as Python reads it),
 // template.go and token.go make tokens of it, reply.go the answer, which
-// stream.go and whole.go send. faults.go breaks things on purpose.
+// stream.go and whole.go send. faults.go breaks things on purpose: requests
+// by strike.go, the server as a whole by outage.go and door.go.
 package vllmapi

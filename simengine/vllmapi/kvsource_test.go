@@ -32,6 +32,7 @@ func TestEventsTellTheTokensOfTheirBlocks(t *testing.T) {
 		t.Cleanup(func() { <-done })
 		b.post(textPath, `{"prompt":`+idPrompt(1, 40)+`,"max_tokens":30,"ignore_eos":true}`).whole(t)
 		b.post(textPath, `{"model":"poems","cache_salt":"pepper","prompt":`+idPrompt(1, 16)+`,"max_tokens":20,"ignore_eos":true}`).whole(t)
+		synctest.Wait()
 		parents := map[uint64]bool{}
 		told := map[string]int{}
 		for _, ev := range events {

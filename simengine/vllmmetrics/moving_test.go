@@ -3,6 +3,7 @@ package vllmmetrics
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,7 +45,7 @@ func moves(t *testing.T, profile Profile, engines int) {
 		Model: "m", Profile: profile, Engines: engines, MaxLoRAs: 2, Start: time.Now(), Cache: CacheInfoOf(config),
 		Stats: func(rank int) simengine.Stats { return group.Rank(rank).Stats() },
 	})
-	open := 0
+	var open atomic.Int64
 	var drivers []*live.Driver
 	for rank := range engines {
 		engine, err := simengine.New(config)
@@ -56,7 +57,7 @@ func moves(t *testing.T, profile Profile, engines int) {
 			observe(outputs)
 			for _, o := range outputs {
 				if o.Finished {
-					open--
+					open.Add(-1)
 				}
 			}
 		}}))
@@ -79,7 +80,7 @@ func moves(t *testing.T, profile Profile, engines int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		open++
+		open.Add(1)
 	}
 	seen := map[string]map[float64]bool{}
 	look := func() {
@@ -93,15 +94,15 @@ func moves(t *testing.T, profile Profile, engines int) {
 	for i := range 200 {
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
-		if s := group.Stats(); s.Running+s.Waiting != open {
-			t.Fatalf("%d running and %d waiting of %d open requests", s.Running, s.Waiting, open)
+		if s := group.Stats(); int64(s.Running+s.Waiting) != open.Load() {
+			t.Fatalf("%d running and %d waiting of %d open requests", s.Running, s.Waiting, open.Load())
 		}
 		if i%16 == 0 {
 			look()
 		}
 	}
-	if open != 0 {
-		t.Errorf("%d requests are still open", open)
+	if n := open.Load(); n != 0 {
+		t.Errorf("%d requests are still open", n)
 	}
 	e.ObserveParams(engines-1, 1, 560)
 	if len(seen) < 10*engines {
