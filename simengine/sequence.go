@@ -9,41 +9,43 @@ import (
 // prompt or was generated, and computed once its keys and values are in a
 // block: at each step a sequence computes the tokens that are known but not
 // computed, and when none is left it generates the next.
+//
+// The fields are in the order of use: what a step touches lies side by side.
 type sequence struct {
-	Request
-	order uint64 // of arrival
-
-	known     int
-	computed  int
-	chunk     int // tokens of the step in progress
-	generated int
-	reported  int // tokens that outputs told of
-	limit     int // generates so many
-	cached    int // tokens of the first admission's hit
-
-	preemptions int
-
-	blocks     []int32
+	known      int
+	computed   int
+	chunk      int // tokens of the step in progress
+	generated  int
+	reported   int // tokens that outputs told of
+	limit      int // generates so many
+	cached     int // tokens of the first admission's hit
 	registered int // leading blocks whose hash the pool knows
 
-	times    Times
-	last     time.Duration // previous token
-	leaveAt  time.Duration // when it was cancelled
-	entered  uint64        // number of its latest admission: the order of the batch
+	blocks []int32
+
+	// While it is folded into Engine.steady:
+	since   int64     // the step whose end its counts are of
+	behind  *sequence // in its ring
+	begins  int32     // which ring that is
+	folded  bool
+	hashing bool // has blocks to make known to the cache
+	lazy    bool // will get its blocks and make them known when it leaves
+
 	admitted bool          // was in a batch once: later hits aren't counted
 	gone     bool          // ended, but a cancel of it is still to be seen
+	last     time.Duration // previous token
+
+	Request
+
+	times       Times
+	leaveAt     time.Duration // when it was cancelled
+	order       uint64        // of arrival
+	entered     uint64        // number of its latest admission: the order of the batch
+	preemptions int
 
 	// What forecasts think that it will find cached, once one has asked.
 	expected, expectedFree int
 	expectedKnown          bool
-
-	// While it is folded into Engine.steady:
-	folded  bool
-	hashing bool      // has blocks to make known to the cache
-	lazy    bool      // will get its blocks and make them known when it leaves
-	begins  int32     // the ring that it is in
-	since   int64     // the step whose end its counts are of
-	behind  *sequence // in that ring
 }
 
 const never = time.Duration(-1)

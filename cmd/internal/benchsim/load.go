@@ -36,6 +36,7 @@ type load struct {
 	at       time.Duration
 
 	shared [families][sharedBlocks]uint64
+	unique uint64   // the last hash of a block that nobody shares
 	slots  []hashes // of requests on their way, by id
 	spare  []uint64
 
@@ -90,7 +91,8 @@ func (l *load) Event(e virtual.Event) {
 	h := &l.slots[id]
 	copy(h[:], l.shared[l.random.IntN(families)][:])
 	for i := sharedBlocks; i < len(h); i++ {
-		h[i] = l.random.Uint64()
+		l.unique += 0x9e3779b97f4a7c15 // odd, so that 2^64 of them differ
+		h[i] = l.unique
 	}
 	err := l.sim.Submit(l.left%l.replicas, simengine.Request{
 		ID: id, PromptTokens: promptTokens, OutputTokens: outputTokens,

@@ -262,10 +262,24 @@ func (p *Pool) tabulate(id int32) {
 	p.table.put(b.hash, id)
 }
 
+// fetch reads the blocks. The loops that change them decide as they go, so that
+// the processor waits for memory at each one; here it can ask for all at once.
+// It panics if one isn't held.
+func (p *Pool) fetch(held []int32) {
+	refs := int32(1)
+	for _, id := range held {
+		refs = min(refs, p.blocks[id].refs)
+	}
+	if refs < 1 {
+		panic("kv: release of a block that nobody holds")
+	}
+}
+
 // Release gives one reference to each block back, the last one first: the tail
 // of a prefix is of use to fewer requests than its head and shall go sooner.
 func (p *Pool) Release(held []int32) {
 	p.pick()
+	p.fetch(held)
 	for i := len(held) - 1; i >= 0; i-- {
 		id := held[i]
 		b := &p.blocks[id]
