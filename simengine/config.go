@@ -35,7 +35,7 @@ type Config struct {
 	MaxNumSeqs int
 
 	// MaxNumBatchedTokens is the budget of a step: decodes take one token each,
-	// prefill chunks take what is left. Default 8192.
+	// prefill chunks take what is left. At least BlockSize; default 8192.
 	MaxNumBatchedTokens int
 
 	// MaxModelLen bounds prompt plus output of a request, in tokens. Default
@@ -137,6 +137,9 @@ func (c Config) Validate() error {
 		if f.value < f.lo || f.value > f.top {
 			return fmt.Errorf("checking engine: %s is %d, want %d to %d", f.name, f.value, f.lo, f.top)
 		}
+	}
+	if c.MaxNumBatchedTokens < c.BlockSize {
+		return fmt.Errorf("checking engine: %d batched tokens are below one block of %d", c.MaxNumBatchedTokens, c.BlockSize)
 	}
 	if c.MaxModelLen > c.KVTokens() {
 		return fmt.Errorf("checking engine: model length %d exceeds the %d tokens of the KV pool", c.MaxModelLen, c.KVTokens())

@@ -23,20 +23,22 @@ func TestDefaultsAreAnEngine(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for want, c := range map[string]Config{
-		"block size":         {BlockSize: -1},
-		"blocks":             {Blocks: 1, MaxModelLen: 10},
-		"sequences":          {MaxNumSeqs: -1},
-		"batched tokens":     {MaxNumBatchedTokens: -5},
-		"model length":       {MaxModelLen: 1},
-		"exceeds the 1584":   {Blocks: 100, MaxModelLen: 1585},
-		"requests":           {MaxRequests: -1},
-		"base of a step":     {Cost: Cost{PrefillToken: 1}},
-		"request overhead":   {Cost: Cost{Base: 1, RequestOverhead: -1}},
-		"a cost of NaN":      {Cost: Cost{Base: 1, PrefillToken: math.NaN()}},
-		"a cost of -1":       {Cost: Cost{Base: 1, DecodeSeq: -1}},
-		"a cost of +Inf":     {Cost: Cost{Base: 1, ContextToken: math.Inf(1)}},
-		"a cost of 61":       {Cost: Cost{Base: 1, AttentionTerm: 61}},
-		"block size is 5000": {BlockSize: 5000},
+		"block size":            {BlockSize: -1},
+		"blocks":                {Blocks: 1, MaxModelLen: 10},
+		"blocks is -1":          {Blocks: -1},
+		"sequences":             {MaxNumSeqs: -1},
+		"batched tokens":        {MaxNumBatchedTokens: -5},
+		"below one block of 32": {BlockSize: 32, MaxNumBatchedTokens: 31},
+		"model length":          {MaxModelLen: 1},
+		"exceeds the 1584":      {Blocks: 100, MaxModelLen: 1585},
+		"requests":              {MaxRequests: -1},
+		"base of a step":        {Cost: Cost{PrefillToken: 1}},
+		"request overhead":      {Cost: Cost{Base: 1, RequestOverhead: -1}},
+		"a cost of NaN":         {Cost: Cost{Base: 1, PrefillToken: math.NaN()}},
+		"a cost of -1":          {Cost: Cost{Base: 1, DecodeSeq: -1}},
+		"a cost of +Inf":        {Cost: Cost{Base: 1, ContextToken: math.Inf(1)}},
+		"a cost of 61":          {Cost: Cost{Base: 1, AttentionTerm: 61}},
+		"block size is 5000":    {BlockSize: 5000},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New(%+v) = %v, want an error about %q", c, err, want)

@@ -25,9 +25,19 @@
 // answers. An Engine is not safe for concurrent use; package live drives one by
 // the wall clock.
 //
+// Advance does many steps at once and tells of first tokens and ends alone. It
+// sums up runs of steps that only decode (steady.go, advance.go), which is what
+// makes thousands of engines on a virtual clock affordable (package virtual). So
+// that the sum is exact, time is counted in ticks of 2^-16 ns (cost.go): what a
+// step leaves of a nanosecond goes to the next.
+//
 // With Config.AsyncScheduling a step is composed while the one before it is
 // computed, and so without what arrives meanwhile.
 //
+// Each rule of the scheduler has a script in testdata, to be read beside
+// TestScripts.
+//
 // What is left out: speculative decoding, LoRA slots, encoder inputs, KV
-// connectors and pipeline parallelism.
+// connectors, pipeline parallelism, and two options that vLLM has off by
+// default, the bound on a long prompt's chunks and the watermark of free blocks.
 package simengine

@@ -93,6 +93,27 @@ func TestRepeatOfAWholePromptComputesItsLastBlock(t *testing.T) {
 	}
 }
 
+// A request that wants log probabilities of its prompt computes all of it, and
+// others find what it computed.
+func TestSkipPrefixCacheReadsNothingAndWrites(t *testing.T) {
+	e := newEngine(t, Config{})
+	submit(t, e, 0, prompt(1, 1, 64, 1))
+	drain(t, e)
+	skips := prompt(2, 1, 96, 1)
+	skips.SkipPrefixCache = true
+	submit(t, e, time.Second, skips)
+	if got := drain(t, e)[2].CachedTokens; got != 0 {
+		t.Errorf("%d tokens cached, want none looked up", got)
+	}
+	if s := e.Stats(); s.PrefixQueries != 64 || s.PrefixHits != 0 {
+		t.Errorf("Stats() = %+v, want the queries of the first alone", s)
+	}
+	submit(t, e, 2*time.Second, prompt(3, 1, 97, 1))
+	if got := drain(t, e)[3].CachedTokens; got != 96 {
+		t.Errorf("%d tokens cached after it, want 96", got)
+	}
+}
+
 // Blocks can be found from the moment they are scheduled to be computed.
 func TestEqualPromptsOfOneStepShareBlocks(t *testing.T) {
 	e := newEngine(t, Config{})

@@ -104,7 +104,7 @@ func (f *forecast) wait(s *sequence) {
 // came before the order-th: these have their turn first. unheld are those of
 // them that no request holds.
 func (e *Engine) hitsBehind(r *Request, order uint64) (hits, unheld int) {
-	if e.cfg.DisablePrefixCaching {
+	if e.cfg.DisablePrefixCaching || r.SkipPrefixCache {
 		return 0, 0
 	}
 	most := min((r.PromptTokens-1)/e.cfg.BlockSize, len(r.Blocks))

@@ -27,7 +27,7 @@ func randomTraffic(random *rand.Rand) traffic {
 		BlockSize:           1 + random.IntN(20),
 		Blocks:              20 + random.IntN(200),
 		MaxNumSeqs:          1 + random.IntN(20),
-		MaxNumBatchedTokens: 1 + random.IntN(300),
+		MaxNumBatchedTokens: 20 + random.IntN(300),
 		PriorityScheduling:  random.IntN(3) == 0,
 		AsyncScheduling:     random.IntN(2) == 0,
 		AdmitByChunk:        random.IntN(4) == 0,
@@ -47,6 +47,7 @@ func randomTraffic(random *rand.Rand) traffic {
 		if tr.config.PriorityScheduling {
 			r.Priority = random.IntN(3)
 		}
+		r.SkipPrefixCache = random.IntN(8) == 0
 		tr.events = append(tr.events, event{at: now, submit: &r})
 		if random.IntN(5) == 0 {
 			tr.events = append(tr.events, event{at: now + time.Duration(random.IntN(int(50*time.Millisecond))), cancel: id})

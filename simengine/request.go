@@ -52,6 +52,11 @@ type Request struct {
 	// Priority orders requests if Config.PriorityScheduling; lower is sooner.
 	Priority int
 
+	// SkipPrefixCache computes the whole prompt: what it fills is made known to
+	// the cache, and nothing is looked up or counted as such. vLLM does so where
+	// log probabilities of the prompt are asked for.
+	SkipPrefixCache bool
+
 	// Adapter is the name of the LoRA adapter, for Stats; empty is none. What
 	// keeps its blocks apart are their hashes.
 	Adapter string

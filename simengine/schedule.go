@@ -79,7 +79,7 @@ func (e *Engine) admit(now time.Duration, budget int) int {
 // lookedUp counts the first admission's hit. Those after a preemption find the
 // request's own blocks and would flatter the cache.
 func (e *Engine) lookedUp(s *sequence) {
-	if e.cfg.DisablePrefixCaching {
+	if e.cfg.DisablePrefixCaching || s.SkipPrefixCache {
 		return
 	}
 	s.cached = s.computed
@@ -95,6 +95,9 @@ func (e *Engine) enter(s *sequence, budget int) bool {
 	// The last token is computed in any case, to have something to generate
 	// from, and with it its whole block.
 	most := s.full(s.known-1, size)
+	if s.SkipPrefixCache {
+		most = 0
+	}
 	head, tail := s.Blocks, []uint64(nil)
 	if most <= len(head) {
 		head = head[:most]
