@@ -21,8 +21,10 @@ func body(prompt, more string) string {
 	return `{"model": "` + modelName + `", ` + prompt + `, ` + strings.TrimPrefix(more, ", ") + `}`
 }
 
-const bicycleTool = `"tools": [{"type": "function", "function": {"name": "find_bicycle", "description": "Finds a bicycle.", ` +
-	`"parameters": {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}}}]`
+// bicycleTool leaves nothing to choose, so that a model of random weights gets to
+// the end of a call.
+const bicycleTool = `"tools": [{"type": "function", "function": {"name": "find_bicycle", "description": "Finds a bicycle.", "strict": true, ` +
+	`"parameters": {"type": "object", "properties": {"number": {"type": "integer", "enum": [17]}}, "required": ["number"], "additionalProperties": false}}}]`
 
 // longText has more tokens than the context that servers of the script have.
 var longText = strings.Repeat("A ride ends when the lock is closed. ", 100)

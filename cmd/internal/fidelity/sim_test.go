@@ -1,0 +1,76 @@
+package fidelity
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
+)
+
+const (
+	// newest is the version that the simulator's API imitates.
+	newest = "0.32.0"
+	// The recorded servers', see testdata/vllm/README.md.
+	model     = "tiny-llama"
+	blockSize = 32
+)
+
+func recorded(version string) string { return filepath.Join("..", "..", "..", "testdata", "vllm", version) }
+
+// recordedServer is the engine of the server that answered the script.
+func recordedServer() simengine.Config {
+	return simengine.Config{BlockSize: blockSize, Blocks: 129, MaxModelLen: 512, MaxNumSeqs: 4, MaxNumBatchedTokens: 512}
+}
+
+// simulated runs a server of this engine until the test ends. Its time goes a
+// thousand times as fast as the clock.
+func simulated(t *testing.T, config simengine.Config, profile vllmmetrics.Profile) http.Handler {
+	t.Helper()
+	engine, err := simengine.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var driver *live.Driver
+	exporter, err := vllmmetrics.New(vllmmetrics.Options{
+		Model: model, Cache: vllmmetrics.CacheInfoOf(config), Profile: profile,
+		Stats: func(int) simengine.Stats { return driver.Stats() }, Start: time.Now(), MaxModelLen: config.MaxModelLen,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver = live.New(engine, live.Options{Speed: 1000, Observe: exporter.Observer(0)})
+	server, err := vllmapi.New(vllmapi.Config{Model: model, Driver: driver, Exporter: exporter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { // ends at the test's end, which waits for it
+		defer close(ended)
+		_ = driver.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return server
+}
+
+// ask sends one request to a handler and returns its whole answer.
+func ask(server http.Handler, method, path string, header http.Header, body []byte) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, path, bytes.NewReader(body))
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	w := httptest.NewRecorder()
+	server.ServeHTTP(w, req)
+	return w
+}
