@@ -1,10 +1,13 @@
 package fidelity
 
 import (
+	"bytes"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,8 +56,12 @@ func compare(x *recording.Exchange, w *httptest.ResponseRecorder) []string {
 		differ(name, w.Header().Get(name), x.Answer.Get(name))
 	}
 	switch {
+	case x.Method == http.MethodHead: // the web server leaves the body out
 	case strings.HasPrefix(x.Answer.Get("Content-Type"), "text/event-stream"):
 		got, want := eventForms(w.Body.Bytes()), eventForms(x.Body)
+		if bytes.Contains(x.Request, []byte(`"n": 2`)) {
+			got, want = anyOrder(got), anyOrder(want)
+		}
 		differ("events", strings.Join(got, "\n      "), strings.Join(want, "\n      "))
 	case x.Status >= 400:
 		differ("body", strings.TrimSpace(w.Body.String()), strings.TrimSpace(string(x.Body)))
@@ -62,6 +69,13 @@ func compare(x *recording.Exchange, w *httptest.ResponseRecorder) []string {
 		differ("body", form(w.Body.String()), form(string(x.Body)))
 	}
 	return all
+}
+
+// anyOrder leaves the order out: how the pieces of several choices take turns is
+// a matter of time.
+func anyOrder(events []string) []string {
+	sorted := slices.Sorted(slices.Values(events))
+	return slices.Compact(sorted)
 }
 
 // eventForms are the forms of a stream's events in order; events that look alike
