@@ -23,7 +23,9 @@ const (
 	blockSize = 32
 )
 
-func recorded(version string) string { return filepath.Join("..", "..", "..", "testdata", "vllm", version) }
+func recorded(version string) string {
+	return filepath.Join("..", "..", "..", "testdata", "vllm", version)
+}
 
 // recordedServer is the engine of the server that answered the script.
 func recordedServer() simengine.Config {
