@@ -50,8 +50,14 @@ func TestPagesOfVLLMItself(t *testing.T) {
 			case "load.prom":
 				known("Running", l.Running, 4)
 				known("Waiting", l.Waiting, 2)
-				known("PromptTokens", l.PromptTokens, 40+41+42+43)
-				known("PrefixQueries", l.PrefixQueries, 40+41+42+43)
+				// Any four of the six.
+				between := func(name string, n route.Num) {
+					if !n.Known || n.Value < 40+41+42+43 || n.Value > 42+43+44+45 {
+						t.Errorf("%s = %+v, want that of four prompts", name, n)
+					}
+				}
+				between("PromptTokens", l.PromptTokens)
+				between("PrefixQueries", l.PrefixQueries)
 				known("PrefixHits", l.PrefixHits, 3*blockTokens)
 				if !l.KVUsage.Known || !(l.KVUsage.Value > 0 && l.KVUsage.Value <= 1) {
 					t.Errorf("KVUsage = %+v, want a share in use", l.KVUsage)
