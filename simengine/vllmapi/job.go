@@ -140,11 +140,11 @@ func hex32(a, b uint64) string {
 	return hex.EncodeToString(raw)
 }
 
-// cached sums up over prompts what was found in the cache for their first
-// choice.
+// cached sums up over prompts what was found in the cache for their last
+// choice, as vLLM tells: it finds what the ones before it made.
 func (j *job) cached() int {
 	sum := 0
-	for i := 0; i < len(j.sequences); i += j.g.n {
+	for i := j.g.n - 1; i < len(j.sequences); i += j.g.n {
 		sum += j.sequences[i].cached
 	}
 	return sum
