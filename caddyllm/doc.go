@@ -19,7 +19,7 @@
 // # What it costs
 //
 // Per request in flight, its body up to max_body. Per upstream, one GET of its
-// metrics each scrape_interval, all from one goroutine per process and state.
+// metrics each scrape_interval, all from one goroutine per process.
 // Per state, an index of memory bytes at most. One lock is taken for a few
 // microseconds per decision, first byte and end.
 //
@@ -30,6 +30,7 @@
 // each attempt its body, coding.go and form.go look into bodies that aren't plain
 // JSON, homes.go knows where sessions and responses live, observe.go watches the answer, usage.go reads its
 // token counts, publish.go tells what was decided. upstreams.go is the only
-// file that knows Caddy's handler and transport. state.go is what reloads
+// file that knows Caddy's handler, scrapetransport.go the way of a scrape
+// through its transport, pages.go where an upstream's metrics are. state.go is what reloads
 // keep; metrics.go what Prometheus sees.
 package caddyllm

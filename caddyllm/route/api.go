@@ -26,6 +26,7 @@ type Load struct {
 	OutputTokens   Num // counter, generated tokens
 	Preemptions    Num // counter
 	PrefixCache    Num // 1 if the engine keeps prefixes, 0 if that is switched off
+	Awake          Num // 0 if the engine sleeps: it has given up its cache, and requests wait until it is woken
 	StartTime      Num // Unix seconds at which the engine's process started
 }
 

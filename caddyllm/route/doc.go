@@ -24,7 +24,7 @@
 //
 // Upstreams that this request was sent to before come last of all, and before
 // them those that are suspect: that failed, or have work and show no sign of
-// it. A suspect gets a request now and then, and is trusted again at its
+// it, or sleep. A suspect gets a request now and then, and is trusted again at its
 // first token, or when its counters move. Load that can't be seen is never
 // taken for none: it is guessed as that of the upstreams that can be seen.
 //

@@ -60,9 +60,15 @@ func (r *Router) Scraped(at time.Time, id string, l *Load) {
 	u.judgePage()
 	r.noteLoad(u, now)
 	if u.slot >= 0 {
+		if u.asleep() {
+			r.index.Clear(u.slot)
+		}
 		r.index.SetCap(u.slot, r.capacityBlocks(u))
 	}
 }
+
+// asleep reports whether the last page says that the engine sleeps.
+func (u *upstream) asleep() bool { return u.load.Awake.Known && u.load.Awake.Value == 0 }
 
 // ScrapeFailed tells that an upstream's page could not be had. What the last
 // one said ages.
@@ -111,7 +117,7 @@ func (u *upstream) known(now time.Duration) bool { return u.fresh(now) && now <=
 func sane(l Load) Load {
 	for _, n := range []*Num{
 		&l.Waiting, &l.Running, &l.KVUsage, &l.CapacityTokens, &l.BlockTokens, &l.PrefixHits,
-		&l.PrefixQueries, &l.PromptTokens, &l.OutputTokens, &l.Preemptions, &l.PrefixCache, &l.StartTime,
+		&l.PrefixQueries, &l.PromptTokens, &l.OutputTokens, &l.Preemptions, &l.PrefixCache, &l.Awake, &l.StartTime,
 	} {
 		if !(n.Value >= 0 && n.Value < 1<<53) { // NaN is neither
 			*n = Num{}
@@ -186,6 +192,7 @@ const (
 	StateFresh    State = "fresh"    // the last page counts
 	StateStale    State = "stale"    // the last page is too old to count
 	StateDoubtful State = "doubtful" // the page or the engine stands still with work to do
+	StateAsleep   State = "asleep"   // the page says that the engine sleeps
 )
 
 func (u *upstream) state(now time.Duration) State {
@@ -196,6 +203,8 @@ func (u *upstream) state(now time.Duration) State {
 		return StateUnknown
 	case !u.fresh(now):
 		return StateStale
+	case u.asleep():
+		return StateAsleep
 	case now > u.frozen:
 		return StateDoubtful
 	}

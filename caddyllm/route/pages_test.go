@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -54,5 +55,55 @@ func TestFC67HalfAQueueIsNotAShortOne(t *testing.T) {
 	}
 	if u := d.r.Snapshot(d.now)[0]; u.Fresh || u.State != StateUnknown {
 		t.Errorf("half a queue counts as known: %q", u.State)
+	}
+}
+
+// A sleeping engine gets what no other can take, and has lost its cache.
+func TestSleepingEngines(t *testing.T) {
+	d := newDesk(t, 2)
+	pages := func(awake ...float64) {
+		d.now = d.now.Add(time.Second)
+		for i, a := range awake {
+			d.r.Scraped(d.now, d.targets[i].ID, &Load{Waiting: Known(0), Running: Known(0), Awake: Known(a)})
+		}
+	}
+	pages(1, 1)
+	home := d.serve(prompt("talk", 20)).Index
+	if c := d.serve(prompt("talk", 20)); c.Index != home || c.MatchedBlocks != 20 {
+		t.Fatalf("a turn goes to %d with %d blocks, want %d with 20", c.Index, c.MatchedBlocks, home)
+	}
+	asleep := []float64{1, 1}
+	asleep[home] = 0
+	pages(asleep...)
+	for i := range 20 {
+		pages(asleep...)
+		if c := d.serve(prompt(i, 5)); c.Index == home {
+			t.Fatalf("prompt %d goes to an engine that sleeps, by %q", i, c.Reason)
+		}
+	}
+	if u := d.r.Snapshot(d.now)[home]; u.State != StateAsleep || u.Entries != 0 {
+		t.Errorf("%q, with %d blocks, want asleep with none", u.State, u.Entries)
+	}
+	all := d.targets
+	d.targets = all[home : home+1]
+	d.serve(prompt("alone", 5)) // there is no other
+	d.targets = all
+	pages(1, 1)
+	counts := make([]int, 2)
+	for i := range 40 {
+		counts[d.serve(prompt(fmt.Sprint("awake", i), 2)).Index]++
+	}
+	if counts[home] < 10 {
+		t.Errorf("awake again, it gets %d of 40 cold prompts", counts[home])
+	}
+	// A page that says so and then is gone is not believed for ever.
+	pages(asleep...)
+	d.now = d.now.Add(10 * time.Minute)
+	clear(counts)
+	for i := range 40 {
+		counts[d.serve(prompt(fmt.Sprint("gone", i), 2)).Index]++
+	}
+	if counts[home] < 5 {
+		t.Errorf("minutes after its last page, it gets %d of 40 cold prompts", counts[home])
 	}
 }

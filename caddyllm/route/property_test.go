@@ -20,7 +20,7 @@ func testProperties(t *testing.T, seed uint64) {
 		d.now = d.now.Add(time.Duration(rng.IntN(400)-50) * time.Millisecond)
 		switch rng.IntN(6) {
 		case 0:
-			l := &Load{num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num()}
+			l := &Load{num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num()}
 			d.r.Scraped(d.now, d.targets[rng.IntN(len(d.targets))].ID, l)
 		case 1:
 			if len(open) > 0 {

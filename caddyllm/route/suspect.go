@@ -69,6 +69,10 @@ func (u *upstream) watch(now time.Duration, rate float64) {
 // suspect reports whether an upstream shall be left alone now, and if not,
 // whether a request to it is a probe.
 func (u *upstream) suspect(now time.Duration) (last, probe bool) {
+	// Its page says when a sleeper is awake; it needs no probes.
+	if u.asleep() && u.fresh(now) {
+		return true, false
+	}
 	if u.failures == 0 && !u.stalled {
 		return false, false
 	}

@@ -26,6 +26,7 @@ const (
 	outputTokens       //
 	preemptions        //
 	prefixCache        // 1 if it is on
+	awake              // 1 if the engine is
 	startTime          // Unix seconds
 	fieldCount
 )
@@ -57,6 +58,9 @@ var dialects = [...]dialect{
 		// The engine before 0.9 moved requests out of the batch and let them
 		// wait for room.
 		"num_requests_swapped": {field: waitingElse},
+		"engine_sleep_state": {label: "sleep_state", values: map[string]field{
+			"awake": awake,
+		}},
 		// Releases 0.9.2 to 0.11 have both names.
 		"kv_cache_usage_perc":      {field: usage},
 		"gpu_cache_usage_perc":     {field: usageOld},

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,7 +28,7 @@ func tell(p Page) string {
 		{"capacity", p.Load.CapacityTokens}, {"block", p.Load.BlockTokens},
 		{"hits", p.Load.PrefixHits}, {"queries", p.Load.PrefixQueries},
 		{"prompt", p.Load.PromptTokens}, {"output", p.Load.OutputTokens}, {"preempt", p.Load.Preemptions},
-		{"caching", p.Load.PrefixCache}, {"start", p.Load.StartTime},
+		{"caching", p.Load.PrefixCache}, {"awake", p.Load.Awake}, {"start", p.Load.StartTime},
 	} {
 		value := "unknown"
 		if n.v.Known {
@@ -44,16 +43,8 @@ func tell(p Page) string {
 // examples in the form that the engine prints; go test -update rewrites the
 // loads, for a reader to judge.
 func TestGoldenPages(t *testing.T) {
-	pages, err := filepath.Glob("testdata/pages/*.prom")
-	if err != nil || len(pages) < 15 {
-		t.Fatalf("found %d pages, %v, want 15 at least", len(pages), err)
-	}
-	for _, path := range pages {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := tell(parse(t, string(text)))
+	for path, text := range pages(t) {
+		got := tell(parse(t, text))
 		golden := strings.TrimSuffix(path, ".prom") + ".load"
 		if *update {
 			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {

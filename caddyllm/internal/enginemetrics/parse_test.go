@@ -166,6 +166,17 @@ func TestFC52CacheFacts(t *testing.T) {
 	wantNum(t, "waiting beside unknown facts", l.Waiting, 7)
 }
 
+// An engine of several that is awake answers.
+func TestSleepState(t *testing.T) {
+	state := func(engine int, awake string) string {
+		return fmt.Sprintf("vllm:engine_sleep_state{engine=\"%d\",sleep_state=\"awake\"} %s\nvllm:engine_sleep_state{engine=\"%d\",sleep_state=\"discard_all\"} 1.0\n", engine, awake, engine)
+	}
+	wantUnknown(t, "awake, of a release that doesn't tell", parse(t, goodPage).Load.Awake)
+	wantNum(t, "awake", parse(t, goodPage+state(0, "1.0")).Load.Awake, 1)
+	wantNum(t, "awake", parse(t, goodPage+state(0, "0.0")+state(1, "0.0")).Load.Awake, 0)
+	wantNum(t, "awake, one of two", parse(t, goodPage+state(0, "0.0")+state(1, "1.0")).Load.Awake, 1)
+}
+
 // FC-59: an engine whose names we don't know is unknown, never idle.
 func TestFC59UnknownNamesAreUnknown(t *testing.T) {
 	for _, page := range []string{

@@ -126,6 +126,7 @@ func loadOf(t *[fieldCount]tally) route.Load {
 		OutputTokens: t[outputTokens].sum(),
 		Preemptions:  t[preemptions].sum(),
 		PrefixCache:  t[prefixCache].max(),
+		Awake:        t[awake].max(),
 	}
 	if t[waitingElse].seen() {
 		l.Waiting = plus(l.Waiting, t[waitingElse].sum())

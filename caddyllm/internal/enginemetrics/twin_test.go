@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,6 +53,42 @@ func TestAgreesWithStrictParser(t *testing.T) {
 	}
 }
 
+// Pages that vLLM itself wrote are such.
+func TestAgreesWithStrictParserOnRecordings(t *testing.T) {
+	files, err := filepath.Glob("../../../testdata/vllm/*/metrics/*.prom")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting, running := twin(t, string(text))
+		if got := parse(t, string(text)).Load; got.Waiting != waiting || got.Running != running {
+			t.Errorf("%s: %+v waiting, %+v running, want %+v, %+v", file, got.Waiting, got.Running, waiting, running)
+		}
+	}
+}
+
+// pages are those of testdata, by file.
+func pages(t testing.TB) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/pages/*.prom")
+	if err != nil || len(files) < 15 {
+		t.Fatalf("found %d pages, %v, want 15 at least", len(files), err)
+	}
+	all := make(map[string]string)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[file] = string(text)
+	}
+	return all
+}
+
 // Any bytes give a load in bounds, and the same in one piece or in many.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{goodPage, "vllm:num_requests_waiting{", "vllm:num_requests_waiting{a=\"\\", "ray_", "vllm:", "_total 1",
@@ -59,6 +97,9 @@ func FuzzParse(f *testing.F) {
 		"tgi_batch_current_max_tokens 5\ntgi_batch_max_total_tokens 0"} {
 		f.Add(s)
 	}
+	for _, page := range pages(f) {
+		f.Add(page)
+	}
 	f.Fuzz(func(t *testing.T, page string) {
 		p, err := Parse(strings.NewReader(page), 0)
 		if err != nil {
@@ -66,7 +107,7 @@ func FuzzParse(f *testing.F) {
 		}
 		l := p.Load
 		for _, n := range []route.Num{l.Waiting, l.Running, l.KVUsage, l.CapacityTokens, l.BlockTokens, l.PrefixHits,
-			l.PrefixQueries, l.PromptTokens, l.OutputTokens, l.Preemptions, l.PrefixCache, l.StartTime} {
+			l.PrefixQueries, l.PromptTokens, l.OutputTokens, l.Preemptions, l.PrefixCache, l.Awake, l.StartTime} {
 			if !(n.Value >= 0) || n.Value > maxTotal*maxTotal*maxSeries || !n.Known && n.Value != 0 {
 				t.Errorf("Parse(%q) has %+v, want a number in bounds or none", page, n)
 			}

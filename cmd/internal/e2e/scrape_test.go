@@ -258,3 +258,28 @@ func TestFC75FirstSecondsAfterStart(t *testing.T) {
 		g.becomes(true, dead[1])
 	})
 }
+
+// An engine that sleeps gets no requests while others are awake.
+func TestSleepingEngineIsLeftAlone(t *testing.T) {
+	faces := newFaces(t, 2)
+	state := func(awake int) string {
+		return quietPage(0, 0) + fmt.Sprintf("vllm:engine_sleep_state{engine=\"0\",model_name=\"bench\",sleep_state=\"awake\"} %d.0\n", awake)
+	}
+	faces[0].show(state(0))
+	faces[1].show(state(1))
+	g := site{upstreams: faceAddrs(faces)}.start(t)
+	g.becomes(true, faces[1].addr)
+	eventually(t, "U1 was scraped", func() bool { _, ok := g.gauge("scrape_age_seconds", faces[0].addr); return ok })
+	if got := g.cold("night", 20, faces); got[0] != 0 {
+		t.Errorf("cold prompts land %v, want none on U1, which sleeps", got)
+	}
+	faces[1].show(state(0))
+	g.becomes(false, faces[1].addr)
+	g.cold("all asleep", 4, faces) // is served all the same
+	faces[0].show(state(1))
+	faces[1].show(state(1))
+	g.becomes(true, faceAddrs(faces)...)
+	if got := g.cold("day", 40, faces); got[0] < 5 {
+		t.Errorf("cold prompts land %v, want a share of them on U1, which is awake", got)
+	}
+}
