@@ -27,10 +27,11 @@
 //
 // policy.go has the options, which are the manual, and the lifecycle;
 // caddyfile.go their syntax. select.go is the way of a request: body.go gives
-// each attempt its body, coding.go and form.go look into bodies that aren't plain
-// JSON, homes.go knows where sessions and responses live, observe.go watches the answer, usage.go reads its
-// token counts, publish.go tells what was decided. upstreams.go is the only
-// file that knows Caddy's handler, scrapetransport.go the way of a scrape
-// through its transport, pages.go where an upstream's metrics are. state.go is what reloads
-// keep; metrics.go what Prometheus sees.
+// each attempt its body, coding.go and form.go look into bodies that aren't
+// plain JSON, homes.go knows where sessions and responses live, observe.go
+// watches the answer, usage.go reads its token counts, publish.go tells what
+// was decided. upstreams.go is the only file that knows Caddy's handler,
+// scrapetransport.go the way of a scrape through its transport, pages.go where
+// an upstream's metrics are. state.go is what reloads keep, polling.go what the
+// process shares; metrics.go what Prometheus sees.
 package caddyllm
