@@ -11,8 +11,9 @@ const (
 )
 
 // Chain cuts a stream of bytes into blocks and hashes each block together with
-// all before it: h_i = xxhash64(seed h_{i-1}, block_i). Equal hashes so mean
-// equal prefixes, wherever the writes were cut. xxhash needs no secret here: a
+// all before it: h_i = link(h_{i-1}, xxhash64(block_i)). Equal hashes so mean
+// equal prefixes, wherever the writes were cut. The blocks' own hashes don't
+// wait for each other, which a processor makes use of. xxhash needs no secret here: a
 // forged collision costs its maker a badly chosen upstream, nothing else.
 //
 // Reset comes first. A Chain allocates only to grow the slice it was given,
@@ -33,27 +34,32 @@ func (c *Chain) Reset(dst []uint64, block int) {
 		block = DefaultBlock
 	}
 	*c = Chain{hashes: dst[:0], block: min(max(block, MinBlock), MaxBlock)}
-	c.digest.ResetWithSeed(0)
+	c.digest.Reset()
 }
 
 // Write adds p to the stream. Behind MaxBlocks blocks there are no more
 // hashes, but Bytes and Whole still take in everything.
 func (c *Chain) Write(p []byte) {
 	c.bytes += len(p)
-	for len(c.hashes) < MaxBlocks {
-		room := c.block - c.fill
-		if len(p) < room {
-			break
-		}
+	if room := c.block - c.fill; c.fill > 0 && len(p) >= room && len(c.hashes) < MaxBlocks {
 		_, _ = c.digest.Write(p[:room]) // never fails
 		p = p[room:]
-		c.prev = c.digest.Sum64()
+		c.prev = link(c.prev, c.digest.Sum64())
 		c.hashes = append(c.hashes, c.prev)
-		c.digest.ResetWithSeed(c.prev)
+		c.digest.Reset()
 		c.fill = 0
 	}
-	_, _ = c.digest.Write(p)
-	c.fill += len(p)
+	if c.fill == 0 {
+		for len(p) >= c.block && len(c.hashes) < MaxBlocks {
+			c.prev = link(c.prev, xxhash.Sum64(p[:c.block]))
+			c.hashes = append(c.hashes, c.prev)
+			p = p[c.block:]
+		}
+	}
+	if len(p) > 0 {
+		_, _ = c.digest.Write(p)
+		c.fill += len(p)
+	}
 }
 
 // Bytes is the length of the stream so far.
@@ -70,7 +76,7 @@ func (c *Chain) Open() int { return c.fill }
 // chain; it is not itself part of the chain, since a longer stream doesn't
 // have it.
 func (c *Chain) Whole(seed uint64) uint64 {
-	return mix(c.digest.Sum64()+uint64(c.bytes), seed)
+	return mix(link(c.prev, c.digest.Sum64()+uint64(c.bytes)), seed)
 }
 
 // Seal ends the stream and returns its hashes, one for each full block, each
@@ -82,6 +88,11 @@ func (c *Chain) Seal(seed uint64) []uint64 {
 		c.hashes[i] = mix(h, seed)
 	}
 	return c.hashes
+}
+
+// link is one to one in each of its arguments.
+func link(prev, block uint64) uint64 {
+	return scramble(prev*0x9e3779b97f4a7c15 + block)
 }
 
 // mix is one to one in h for each seed, so sealing makes no collisions. The

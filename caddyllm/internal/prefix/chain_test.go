@@ -14,9 +14,7 @@ func plainChain(text []byte, block int, seed uint64) []uint64 {
 	var out []uint64
 	prev := uint64(0)
 	for len(text) >= block && len(out) < MaxBlocks {
-		d := xxhash.NewWithSeed(prev)
-		_, _ = d.Write(text[:block])
-		prev = d.Sum64()
+		prev = link(prev, xxhash.Sum64(text[:block]))
 		out = append(out, mix(prev, seed))
 		text = text[block:]
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // idMax bounds the token ids that are fed as 4 bytes. It keeps their first
-// byte below that of a mark.
-const idMax = 1<<31 - 1
+// byte below that of a mark; no vocabulary comes near it.
+const idMax = mark<<24 - 1
 
 func (s *Scanner) feedPrompt(kind Kind) {
 	if kind == Invocations {

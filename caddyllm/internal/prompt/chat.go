@@ -120,8 +120,13 @@ func (s *Scanner) messages(v span) {
 
 func (s *Scanner) message(v span) {
 	var f [nMessageFields]span
-	s.noteMessage(v, &f)
+	noted := s.noteMessage(v, &f)
 	s.mark(lMessage)
+	if noted&^(1<<mRole|1<<mContent) == 0 { // as most messages are
+		s.labelled(lRole, f[mRole])
+		s.content(f[mContent], 0)
+		return
+	}
 	s.labelled(lRole, f[mRole])
 	s.labelled(lName, f[mName])
 	s.labelled(lID, f[mCallID])
@@ -164,12 +169,16 @@ func (s *Scanner) any(f *[nMessageFields]span) bool {
 	return false
 }
 
-func (s *Scanner) noteMessage(v span, f *[nMessageFields]span) {
+// noteMessage notes where a message's members are, and returns a bit for each
+// field that there is.
+func (s *Scanner) noteMessage(v span, f *[nMessageFields]span) (noted uint32) {
 	for w := s.enter(v); w.next(); {
 		if m := messageFieldOf(w.name()); m != mNone {
 			f[m] = w.value
+			noted |= 1 << m
 		}
 	}
+	return noted
 }
 
 // call feeds one tool call: its id, the function's name and the arguments.
@@ -236,11 +245,12 @@ func (s *Scanner) words(v span, joined bool) bool {
 		s.mark(lContent)
 	}
 	s.found = s.found || len(raw) > 0
-	s.raw(raw, v.cut)
+	s.raw(raw, v)
 	return true
 }
 
-var lineFeed = []byte{'\n'}
+// lineFeed is the canonical form of the one that joins texts.
+var lineFeed = []byte(`\n`)
 
 // part feeds one part of a content.
 func (s *Scanner) part(v span, joined bool, nesting int) bool {
@@ -279,12 +289,16 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 }
 
 // text feeds a string.
-func (s *Scanner) text(v span) { s.raw(s.inside(v), v.cut) }
+func (s *Scanner) text(v span) { s.raw(s.inside(v), v) }
 
-// raw feeds a string's raw text. Where the body is cut, half an escape may be
-// left over.
-func (s *Scanner) raw(raw []byte, cut bool) {
-	if !s.unescape(raw) && !cut {
+// raw feeds the raw text of v, or the end of it. Where the body is cut, half an
+// escape may be left over.
+func (s *Scanner) raw(raw []byte, v span) {
+	if v.clean {
+		s.emit(raw)
+		return
+	}
+	if !s.escaped(raw) && !v.cut {
 		s.broken = true
 	}
 }

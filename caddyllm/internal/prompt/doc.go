@@ -2,12 +2,14 @@
 // block by block, without decoding the JSON into a tree.
 //
 // What is hashed is what the engine's chat template sees, as one canonical
-// stream of bytes: text unescaped, white space between tokens and the order of
-// an object's keys without effect, the parts of the request in the order in
-// which templates render them (options of the template, tools, system,
+// stream of bytes: white space between tokens, the spelling of escapes and the
+// order of an object's keys without effect, the parts of the request in the
+// order in which templates render them (options of the template, tools, system,
 // messages), wherever they stand in the body. Sampling parameters are not in
-// it. Between the pieces stand marks, a byte 0xFF and a letter. 0xFF is in no
-// UTF-8 text, so no text can forge the border of a message.
+// it. Text stands in the stream with the shortest escapes that JSON allows,
+// which is how nearly all clients send it: it is hashed where it lies, without
+// a copy. Between the pieces stand marks, a quote and a letter. Text has quotes
+// behind backslashes only, so none can forge the border of a message.
 //
 // A survey looks at each byte of the body once and notes where long values
 // end; walks over what is of interest then step over the rest, and feed the
@@ -32,6 +34,6 @@
 //     stand behind it, such as a role behind its content or tools behind the
 //     messages, are not in its key.
 //   - Raw control characters and invalid UTF-8 in strings are taken as they
-//     are, but for the byte of marks, which makes a body broken.
+//     are.
 //   - UTF-16 bodies, which Python accepts, count as broken.
 package prompt

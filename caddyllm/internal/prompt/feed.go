@@ -1,9 +1,7 @@
 package prompt
 
 import (
-	"bytes"
 	"encoding/binary"
-	"math/bits"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -20,32 +18,28 @@ const (
 	toCount              // the other prompts of a batch: only their length
 )
 
-// mark is the byte that stands before the letter of a mark. No UTF-8 text has
-// it.
-const mark = 0xff
+// mark is the byte that stands before the letter of a mark. In text it comes
+// behind a backslash only.
+const mark = '"'
 
-// feedBuffer is the room for pieces, bytes: a block of the largest size and a
-// stretch of text, and some more for what is stored a word at a time.
-const (
-	feedStretch = 4096
-	feedBuffer  = prefix.MaxBlock + feedStretch + 64
-)
-
-// feed takes the canonical stream in pieces of any size. They are gathered and
-// passed on in whole blocks, which is what hashing is fastest on.
+// feed takes the canonical stream in pieces of any size. Short ones are
+// gathered, long ones are hashed where they stand in the body.
 type feed struct {
 	chain   prefix.Chain
 	digest  xxhash.Digest
 	to      sink
-	counted int  // bytes that went to toCount
-	forged  bool // a text held the byte of a mark, so it isn't UTF-8
-	n       int  // bytes of buf in use
-	buf     [feedBuffer]byte
+	counted int // bytes that went to toCount
+	n       int // bytes of buf in use
+	buf     [1024]byte
 }
+
+// shortPiece is the length below which copying a piece is cheaper than a round
+// of hashing for itself, bytes.
+const shortPiece = 128
 
 func (f *feed) reset(hashes []uint64, blockBytes int) {
 	f.chain.Reset(hashes, blockBytes)
-	f.to, f.counted, f.forged, f.n = toChain, 0, false, 0
+	f.to, f.counted, f.n = toChain, 0, 0
 }
 
 // begin sends what follows to another sink and returns the one before.
@@ -65,20 +59,11 @@ func (f *feed) sum() uint64 {
 	return f.digest.Sum64()
 }
 
-// flush passes on all there is.
 func (f *feed) flush() {
-	f.write(f.buf[:f.n])
-	f.n = 0
-}
-
-// spill passes on whole blocks and keeps the rest.
-func (f *feed) spill() {
-	n := f.n
-	if f.to == toChain {
-		n -= (f.chain.Open() + f.n) % f.chain.Block()
+	if f.n > 0 {
+		f.write(f.buf[:f.n])
+		f.n = 0
 	}
-	f.write(f.buf[:n])
-	f.n = copy(f.buf[:], f.buf[n:f.n])
 }
 
 func (f *feed) write(p []byte) {
@@ -94,12 +79,13 @@ func (f *feed) write(p []byte) {
 
 // emit feeds bytes as they are.
 func (f *feed) emit(p []byte) {
-	for len(p) > 0 {
-		f.room(1)
-		n := copy(f.buf[f.n:], p)
-		f.n += n
-		p = p[n:]
+	if len(p) >= shortPiece {
+		f.flush()
+		f.write(p)
+		return
 	}
+	f.room(shortPiece)
+	f.n += copy(f.buf[f.n:], p)
 }
 
 func (f *feed) mark(letter byte) {
@@ -116,91 +102,73 @@ func (f *feed) number(x uint64) {
 	f.n += 8
 }
 
-// room makes room for n bytes, at most feedStretch and some.
+// room makes room for n bytes, which are fewer than buf has.
 func (f *feed) room(n int) {
 	if len(f.buf)-f.n < n {
-		f.spill()
+		f.flush()
 	}
 }
 
-// unescape feeds a string's raw text and reports whether its escapes are valid.
-// It goes by stretches: one without escapes, as a picture or a book has them,
-// is only looked at and hashed.
-func (f *feed) unescape(raw []byte) bool {
-	for len(raw) > longValue {
-		stretch := raw[:min(len(raw), feedStretch)]
-		if bytes.IndexByte(stretch, '\\') < 0 && bytes.IndexByte(stretch, mark) < 0 {
-			if f.to == toDigest && f.n == 0 {
-				f.write(stretch)
-			} else {
-				f.emit(stretch)
-			}
-			raw = raw[len(stretch):]
+// escaped feeds a string's raw text and reports whether its escapes are valid.
+// The canonical form of text has the shortest escapes, and those that it must
+// have only: nearly all text comes so, and is fed where it stands.
+func (f *feed) escaped(raw []byte) bool {
+	from := 0
+	for i := 0; ; {
+		if i = next(raw, i, '\\', slashes); i < 0 {
+			f.emit(raw[from:])
+			return true
+		}
+		for i+1 < len(raw) && raw[i] == '\\' && shortest[raw[i+1]] {
+			i += 2
+		}
+		if i >= len(raw) || raw[i] != '\\' {
 			continue
 		}
-		n := f.translate(raw, len(stretch)-maxEscape)
-		if n < 0 {
-			return f.forged
+		f.emit(raw[from:i])
+		f.room(maxCanonical)
+		out, n := canonical(f.buf[:f.n], raw[i:])
+		if n == 0 {
+			return false
 		}
-		raw = raw[n:]
+		f.n = len(out)
+		i += n
+		from = i
 	}
-	return f.translate(raw, len(raw)) >= 0 || f.forged
 }
 
-// maxEscape is the length of the longest escape, a surrogate pair.
-const maxEscape = 12
+// shortest are the letters of escapes that are canonical.
+var shortest = [256]bool{'"': true, '\\': true, 'n': true, 't': true, 'r': true, 'b': true, 'f': true}
 
-// translate feeds raw, escapes undone, until at least limit bytes of it are
-// used, and returns how many are. It is negative if an escape is invalid or the
-// text is forged. No escape makes more bytes than it has, so the buffer needs
-// room for a stretch only.
-//
-// It copies a word at a time and looks for the bytes that need a closer look in
-// all of it at once.
-func (f *feed) translate(raw []byte, limit int) int {
-	f.room(feedStretch + 16)
-	out := f.buf[f.n:]
-	i, n := 0, 0
-	for i < limit {
-		if i+8 <= len(raw) {
-			x := binary.LittleEndian.Uint64(raw[i:])
-			binary.LittleEndian.PutUint64(out[n:], x)
-			hit := zeroBytes(x ^ slashes)
-			if x&highs != 0 {
-				hit |= zeroBytes(^x)
-			}
-			if hit == 0 {
-				i, n = i+8, n+8
-				continue
-			}
-			k := bits.TrailingZeros64(hit) / 8
-			i, n = i+k, n+k
-		}
-		switch c := raw[i]; {
-		case c == mark:
-			f.forged = true
-			return -1
-		case c != '\\':
-			out[n] = c
-			i, n = i+1, n+1
-		case i+1 < len(raw) && escapes[raw[i+1]] != 0:
-			out[n] = escapes[raw[i+1]]
-			i, n = i+2, n+1
-		default:
-			text, used := appendEscape(out[:n], raw[i:])
-			if used == 0 {
-				f.n += n
-				return -1
-			}
-			i, n = i+used, len(text)
-		}
+// maxCanonical is the length of the longest escape that stays one, \u00XX.
+const maxCanonical = 6
+
+// canonical appends the canonical form of the escape at the start of raw, and
+// returns the escape's length, 0 if there is none.
+func canonical(dst, raw []byte) ([]byte, int) {
+	from := len(dst)
+	dst, n := appendEscape(dst, raw)
+	if n == 0 || len(dst) != from+1 {
+		return dst, n
 	}
-	f.n += n
-	return i
+	c := dst[from]
+	if letter := letters[c]; letter != 0 {
+		dst[from] = '\\'
+		return append(dst, letter), n
+	}
+	if c < ' ' {
+		const hex = "0123456789abcdef"
+		return append(dst[:from], '\\', 'u', '0', '0', hex[c>>4], hex[c&15]), n
+	}
+	return dst, n
 }
 
-// escapes are the bytes that the short escapes stand for.
-var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f'}
+// escapes are the bytes that the short escapes stand for, by letter; letters
+// the other way round, but for the slash, which needs no escape.
+var (
+	escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f'}
+	letters = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\t': 't', '\r': 'r', '\b': 'b', '\f': 'f'}
+)
 
 // appendEscape appends what the escape at the start of raw stands for, at most
 // utf8.UTFMax bytes, and returns the length of the escape, 0 if there is none.

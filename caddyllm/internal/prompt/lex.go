@@ -8,6 +8,7 @@ type span struct {
 	from, to int32
 	mark     int32 // the first landmark that doesn't begin before it
 	cut      bool  // the body's end cuts it off
+	clean    bool  // a string whose text is canonical as it stands
 }
 
 // lexer walks raw JSON that was surveyed. It trusts nothing: every method takes
@@ -77,21 +78,21 @@ func (l *lexer) marked(i int, m int32) bool {
 func (l *lexer) valueAt(i int, m int32) (span, int32) {
 	if l.marked(i, m) {
 		k := &l.marks[m]
-		return span{k.from, k.to, m, k.cut}, k.next
+		return span{k.from, k.to, m, k.cut, k.clean}, k.next
 	}
-	end := -1
+	end, clean := -1, false
 	switch l.at(i) {
 	case '"':
-		end = stringEnd(l.body, i)
+		end, clean = stringEnd(l.body, i)
 	case '{', '[':
 		end = l.nestedEnd(i)
 	default:
 		end = l.scalarEnd(i)
 	}
 	if end < 0 {
-		return span{int32(i), int32(len(l.body)), m, true}, m
+		return span{int32(i), int32(len(l.body)), m, true, false}, m
 	}
-	return span{int32(i), int32(end), m, false}, m
+	return span{int32(i), int32(end), m, false, clean}, m
 }
 
 // nestedEnd is the index behind an object or array, -1 if the body's end cuts
@@ -101,7 +102,7 @@ func (l *lexer) nestedEnd(i int) int {
 	for i < len(l.body) {
 		switch l.body[i] {
 		case '"':
-			if i = stringEnd(l.body, i); i < 0 {
+			if i, _ = stringEnd(l.body, i); i < 0 {
 				return -1
 			}
 			continue

@@ -92,7 +92,7 @@ func (s *Scanner) Scan(kind Kind, body []byte, complete bool, blockBytes int) (P
 	p := s.prompt()
 	s.hashes = p.Chain
 	switch {
-	case s.broken || s.feed.forged:
+	case s.broken:
 		return Prompt{}, Broken
 	case !s.found:
 		return Prompt{}, NoPrompt

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -114,19 +115,38 @@ type twin struct {
 	kind    Kind
 }
 
-func (w *twin) mark(letter byte) { w.out.Write([]byte{0xff, letter}) }
+func (w *twin) mark(letter byte) { w.out.Write([]byte{'"', letter}) }
+
+// text writes text with the shortest escapes and no others.
+func (w *twin) text(text string) { w.out.WriteString(shortestForm(text)) }
+
+func shortestForm(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		switch c := text[i]; {
+		case strings.IndexByte("\"\\\n\t\r\b\f", c) >= 0:
+			b.WriteByte('\\')
+			b.WriteByte("\"\\ntrbf"[strings.IndexByte("\"\\\n\t\r\b\f", c)])
+		case c < ' ':
+			fmt.Fprintf(&b, "\\u%04x", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
 
 func (w *twin) value(n *node) {
 	switch n.kind {
 	case '"':
 		w.mark('"')
-		w.out.WriteString(n.text)
+		w.text(n.text)
 	case '{':
 		w.mark('{')
 		keys, members := n.unique()
 		for i, m := range members {
 			w.mark('"')
-			w.out.WriteString(keys[i])
+			w.text(keys[i])
 			w.value(m)
 		}
 		w.mark('}')
@@ -168,7 +188,7 @@ func (w *twin) options(f map[field]*node) {
 			for i, m := range members {
 				var alone twin
 				alone.mark('"')
-				alone.out.WriteString(keys[i])
+				alone.text(keys[i])
 				alone.value(m)
 				sum += xxhash.Sum64(alone.out.Bytes())
 			}
@@ -336,11 +356,11 @@ func (w *twin) content(n *node, nesting int) {
 
 func (w *twin) words(n *node, joined bool) bool {
 	if joined {
-		w.out.WriteByte('\n')
+		w.out.WriteString(`\n`)
 	} else {
 		w.mark('c')
 	}
-	w.out.WriteString(n.text)
+	w.text(n.text)
 	w.found = w.found || n.text != ""
 	return true
 }
@@ -421,14 +441,14 @@ func (w *twin) single(n *node) {
 	switch {
 	case n.is('"'):
 		w.mark('p')
-		w.out.WriteString(n.text)
+		w.text(n.text)
 		w.found = w.found || n.text != ""
 	case n.is('{'):
 		w.reading('p', n)
 	case n.is('['):
 		w.mark('#')
 		for _, m := range n.members {
-			if id, err := strconv.ParseUint(m.raw, 10, 31); err == nil {
+			if id, err := strconv.ParseUint(m.raw, 10, 31); err == nil && id <= idMax {
 				w.out.Write(binary.BigEndian.AppendUint32(nil, uint32(id)))
 			} else {
 				w.mark('x')
@@ -541,7 +561,7 @@ func expect(kind Kind, root *node, block int) (Prompt, Status) {
 	p := Prompt{Bytes: w.out.Len() + w.others, ExtraTokens: w.extra, Kind: w.kind}
 	for from, to := range map[field]*uint64{fSession: &p.Session, fPrevious: &p.Previous} {
 		if n := f[from]; n.is('"') && n.text != "" {
-			*to = xxhash.Sum64String(n.text)
+			*to = xxhash.Sum64String(shortestForm(n.text))
 		}
 	}
 	for _, m := range []field{fMaxNewTokens, fMaxTokens, fMaxOutputTokens, fMaxCompletionTokens} {
@@ -565,7 +585,7 @@ func expect(kind Kind, root *node, block int) (Prompt, Status) {
 	}
 	if salt := f[fCacheSalt]; salt.is('"') && salt.text != "" {
 		p.SaltPresent = true
-		seed = seed*0x9e3779b97f4a7c15 ^ xxhash.Sum64String(salt.text)
+		seed = seed*0x9e3779b97f4a7c15 ^ xxhash.Sum64String(shortestForm(salt.text))
 	}
 	var c prefix.Chain
 	c.Reset(nil, block)

@@ -1,0 +1,94 @@
+// Command prompt compares caddyllm's prompt scanner with JSON libraries that do
+// the same job: find the messages of a chat and hash them block by block. It
+// prints a table and a line for each bound, and fails if one is missed.
+//
+// All of them run by turns in one process, and CPU time is compared, not
+// elapsed time: what else the machine does slows all of them alike.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"text/tabwriter"
+)
+
+func main() {
+	data := flag.String("data", "../../shared/data/text", "folder of recorded conversations")
+	rounds := flag.Int("rounds", 15, "rounds; each runs everything once, and the median counts")
+	flag.Parse()
+	if ok := run(*data, *rounds); !ok {
+		os.Exit(1)
+	}
+}
+
+func run(data string, rounds int) bool {
+	bodies := []body{
+		{"32 KB chat", chatOf(32 << 10)},
+		{"1 MB chat", chatOf(1 << 20)},
+		{"10 MB with an image", imageOf(10 << 20)},
+	}
+	real, err := recorded(data)
+	if err != nil {
+		fmt.Printf("recorded conversations: not measured: %v\n\n", err)
+	}
+	bodies = append(bodies, real...)
+	head := bodies[1].text[:len(bodies[1].text)/2]
+
+	var all []*series
+	for _, b := range bodies {
+		all = append(all, newSeries("scanner", b, scan(true)))
+	}
+	all = append(all, newSeries("scanner", body{"half of the 1 MB chat", head}, scan(false)))
+	for _, b := range append(bodies[:1:1], real...) {
+		for _, r := range rivals {
+			all = append(all, newSeries(r.name, b, r.run))
+		}
+	}
+	measure(all, rounds)
+
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "body\tbytes\tby\tµs of CPU\tMB/s\tallocations\tscanner is faster by\t")
+	for _, s := range all {
+		factor := ""
+		if own := find(all, "scanner", s.body.name); own != s {
+			factor = fmt.Sprintf("%.1f×", s.against(own))
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%.1f\t%.0f\t%.0f\t%s\t\n", s.body.name, len(s.body.text), s.by, s.median()/1e3, s.rate(), s.allocs, factor)
+	}
+	_ = w.Flush()
+	fmt.Println()
+	return bounds(all)
+}
+
+// bounds prints what was asked for, and whether it was reached.
+func bounds(all []*series) bool {
+	const chat = "32 KB chat"
+	own := find(all, "scanner", chat)
+	reached := true
+	say := func(ok bool, format string, args ...any) {
+		word := "ok    "
+		if !ok {
+			word, reached = "MISSED", false
+		}
+		fmt.Println(word, fmt.Sprintf(format, args...))
+	}
+	for _, s := range all {
+		if s.by == "scanner" {
+			say(s.allocs == 0, "%s: %.0f allocations, at most 0", s.body.name, s.allocs)
+			continue
+		}
+		least := 1.0
+		if s.by == decodeOnly {
+			least = 20
+		}
+		f := s.against(find(all, "scanner", s.body.name))
+		say(f >= least, "%s: %.1f times as fast as %s, at least %.0f", s.body.name, f, s.by, least)
+	}
+	for _, name := range []string{"1 MB chat", "10 MB with an image", "half of the 1 MB chat"} {
+		// Equal is what is asked for, and a tenth is within the noise of it.
+		f := own.perByte(find(all, "scanner", name))
+		say(f >= 0.9, "%s: %.2f times the bytes per second of the %s, at least 1 less a tenth of noise", name, f, chat)
+	}
+	return reached
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// series is one contestant on one body, and what it took in each round.
+type series struct {
+	by     string
+	body   body
+	run    func([]byte)
+	times  int       // runs per round
+	took   []float64 // ns of CPU for one run, by round
+	allocs float64   // of one run, warm
+}
+
+// slice is how long a contestant runs in one round.
+const slice = 4 * time.Millisecond
+
+func newSeries(by string, b body, f func([]byte)) *series {
+	return &series{by: by, body: b, run: f}
+}
+
+// measure runs all by turns.
+func measure(all []*series, rounds int) {
+	for _, s := range all {
+		s.run(s.body.text) // warm
+		s.allocs = testing.AllocsPerRun(5, func() { s.run(s.body.text) })
+		s.times = 1
+		if once := s.once(); once < float64(slice) {
+			s.times = int(float64(slice)/once) + 1
+		}
+	}
+	for range rounds {
+		for _, s := range all {
+			s.took = append(s.took, s.once())
+		}
+	}
+}
+
+// once is the CPU time of one run, ns, as the mean over a slice. The garbage
+// of others is collected before, its own counts.
+func (s *series) once() float64 {
+	runtime.GC()
+	began := cpu()
+	for range s.times {
+		s.run(s.body.text)
+	}
+	return float64(cpu()-began) / float64(s.times)
+}
+
+// cpu is what the process has used, with all its threads.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func (s *series) median() float64 { return medianOf(s.took) }
+
+// rate is in MB of body per second of CPU.
+func (s *series) rate() float64 { return float64(len(s.body.text)) / s.median() * 1e3 }
+
+// against is how many times the other's time s takes: the median over rounds.
+func (s *series) against(other *series) float64 {
+	factors := make([]float64, len(s.took))
+	for i := range factors {
+		factors[i] = s.took[i] / other.took[i]
+	}
+	return medianOf(factors)
+}
+
+// perByte is the other's bytes per second in those of s.
+func (s *series) perByte(other *series) float64 {
+	return s.against(other) * float64(len(other.body.text)) / float64(len(s.body.text))
+}
+
+func medianOf(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}
+
+func find(all []*series, by, body string) *series {
+	i := slices.IndexFunc(all, func(s *series) bool { return s.by == by && s.body.name == body })
+	return all[i]
+}
