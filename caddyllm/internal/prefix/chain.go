@@ -17,14 +17,15 @@ const (
 // forged collision costs its maker a badly chosen upstream, nothing else.
 //
 // Reset comes first. A Chain allocates only to grow the slice it was given,
-// holds no text, and is not safe for concurrent use.
+// keeps the text of the open block until the next Reset, and is not safe for
+// concurrent use.
 type Chain struct {
 	hashes []uint64
 	prev   uint64
 	block  int // bytes per block
 	fill   int // bytes of the open block
 	bytes  int // bytes written
-	digest xxhash.Digest
+	open   [MaxBlock]byte
 }
 
 // Reset starts a stream. Hashes are appended to dst[:0]; block is in bytes,
@@ -33,50 +34,46 @@ func (c *Chain) Reset(dst []uint64, block int) {
 	if block == 0 {
 		block = DefaultBlock
 	}
-	*c = Chain{hashes: dst[:0], block: min(max(block, MinBlock), MaxBlock)}
-	c.digest.Reset()
+	c.hashes, c.block = dst[:0], min(max(block, MinBlock), MaxBlock)
+	c.prev, c.fill, c.bytes = 0, 0, 0
 }
 
 // Write adds p to the stream. Behind MaxBlocks blocks there are no more
 // hashes, but Bytes and Whole still take in everything.
 func (c *Chain) Write(p []byte) {
 	c.bytes += len(p)
-	if room := c.block - c.fill; c.fill > 0 && len(p) >= room && len(c.hashes) < MaxBlocks {
-		_, _ = c.digest.Write(p[:room]) // never fails
-		p = p[room:]
-		c.prev = link(c.prev, c.digest.Sum64())
-		c.hashes = append(c.hashes, c.prev)
-		c.digest.Reset()
+	if c.fill > 0 {
+		n := copy(c.open[c.fill:c.block], p)
+		c.fill += n
+		if p = p[n:]; c.fill < c.block {
+			return
+		}
+		c.add(c.open[:c.block])
 		c.fill = 0
 	}
-	if c.fill == 0 {
-		for len(p) >= c.block && len(c.hashes) < MaxBlocks {
-			c.prev = link(c.prev, xxhash.Sum64(p[:c.block]))
-			c.hashes = append(c.hashes, c.prev)
-			p = p[c.block:]
-		}
+	for len(p) >= c.block {
+		c.add(p[:c.block])
+		p = p[c.block:]
 	}
-	if len(p) > 0 {
-		_, _ = c.digest.Write(p)
-		c.fill += len(p)
+	c.fill = copy(c.open[:], p)
+}
+
+func (c *Chain) add(block []byte) {
+	c.prev = link(c.prev, xxhash.Sum64(block))
+	if len(c.hashes) < MaxBlocks {
+		c.hashes = append(c.hashes, c.prev)
 	}
 }
 
 // Bytes is the length of the stream so far.
 func (c *Chain) Bytes() int { return c.bytes }
 
-// Block is the length of a block, bytes.
-func (c *Chain) Block() int { return c.block }
-
-// Open is the length of the block that isn't full yet, bytes.
-func (c *Chain) Open() int { return c.fill }
-
 // Whole identifies the stream to its last byte, the open block included. It
 // tells prompts apart that are shorter than a block and have no hash in the
 // chain; it is not itself part of the chain, since a longer stream doesn't
 // have it.
 func (c *Chain) Whole(seed uint64) uint64 {
-	return mix(link(c.prev, c.digest.Sum64()+uint64(c.bytes)), seed)
+	return mix(link(c.prev, xxhash.Sum64(c.open[:c.fill])+uint64(c.bytes)), seed)
 }
 
 // Seal ends the stream and returns its hashes, one for each full block, each

@@ -18,7 +18,11 @@ const (
 // Commas, colons and white space say nothing beyond that. The order of members
 // stays, since templates print objects as they came.
 func (s *Scanner) value(v span) {
-	if c := s.first(v); (c == '{' || c == '[') && !s.unique(v) {
+	switch c := s.first(v); {
+	case c != '{' && c != '[':
+		s.leaf(v)
+		return
+	case !s.unique(v):
 		s.deduped(v)
 		return
 	}
