@@ -34,44 +34,45 @@ const trustBody = 1 << 20
 // readBody reads the first limit bytes of r's body, through its end if it ends
 // there: only then does net/http publish trailers and watch for the client to
 // leave. It returns nil where there is no body.
+//
+// The memory is left to the garbage collector: net/http may read a body until
+// it closes it, at a time of its own, and only from a plain bytes.Reader does
+// it send it in one packet with the header.
 func readBody(r *http.Request, limit int64) *body {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
 	b := &body{}
-	size := int64(4096) // first guess for a body of unknown length
+	size := min(4096, limit+1) // first guess for a body of unknown length
 	if r.ContentLength >= 0 {
-		// With the room of one read behind the end, ReadFrom needs not grow
-		// the buffer in order to find the end. Beyond trustBody a claimed
-		// length gets no memory before its bytes come.
-		size = min(r.ContentLength, limit, trustBody) + bytes.MinRead
+		// One byte more, so that the end is found without growing. Beyond
+		// trustBody a claimed length gets no memory before its bytes come.
+		size = min(r.ContentLength, limit, trustBody) + 1
 	}
-	buf := bytes.NewBuffer(make([]byte, 0, size))
-	n, err := buf.ReadFrom(io.LimitReader(r.Body, limit))
-	b.kept = buf.Bytes()
-	switch {
-	case err != nil:
-		b.err = err
-	case n < limit:
-		b.whole = true
-	default:
-		b.readEnd(r.Body)
-	}
-	return b
-}
-
-// readEnd tells a body of exactly the limit from a longer one.
-func (b *body) readEnd(r io.ReadCloser) {
-	var next [1]byte
-	n, err := io.ReadFull(r, next[:])
-	switch {
-	case n == 1:
-		b.kept = append(b.kept, next[0])
-		b.rest = r
-	case err == io.EOF:
-		b.whole = true
-	default:
-		b.err = err
+	buf := make([]byte, 0, size)
+	for {
+		if len(buf) == cap(buf) {
+			// One byte more than the limit tells a body of just that length
+			// from a longer one.
+			grown := make([]byte, len(buf), min(2*int64(cap(buf)), limit+1))
+			copy(grown, buf)
+			buf = grown
+		}
+		n, err := r.Body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		b.kept = buf
+		switch {
+		case int64(len(buf)) > limit:
+			// An error that came with the byte will come again.
+			b.rest = r.Body
+			return b
+		case err == io.EOF:
+			b.whole = true
+			return b
+		case err != nil:
+			b.err = err
+			return b
+		}
 	}
 }
 

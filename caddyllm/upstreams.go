@@ -32,6 +32,11 @@ type upstreams struct {
 	blind   bool                        // answers can't be observed
 }
 
+// writeBuffer is that of each connection to an upstream, bytes. With the usual
+// 4 KiB a prompt leaves in two writes, the second of them through 32 KiB that
+// net/http allocates for each request.
+const writeBuffer = 64 << 10
+
 // attach finds the proxy that the policy is being provisioned for and puts the
 // observer round its transport. It works because a proxy loads its transport
 // before its policy, makes the default one later and only if there is none,
@@ -57,7 +62,7 @@ func attach(ctx caddy.Context, p *LLMPrefix) (*upstreams, error) {
 	}
 	switch t := h.Transport.(type) {
 	case nil:
-		u.own = new(reverseproxy.HTTPTransport)
+		u.own = &reverseproxy.HTTPTransport{WriteBufferSize: writeBuffer}
 		if err := u.own.Provision(ctx); err != nil {
 			return nil, err
 		}
