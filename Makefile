@@ -12,7 +12,7 @@ CADDY   := v2.11.9
 RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
 FUZZTIME ?= 20s
 
-.PHONY: all build vet test race e2e fuzz bench bench-sim fidelity replay replay-short run demo real record xcaddy smoke lint clean
+.PHONY: all build vet test race e2e fuzz bench bench-prompt bench-proxy bench-sim fidelity replay replay-short run demo real record xcaddy smoke lint clean
 
 all: build vet smoke test
 
@@ -43,7 +43,7 @@ fuzz:
 		done; \
 	done
 
-bench: bench-sim
+bench: bench-prompt bench-proxy bench-sim
 	$(GO) test -run '^$$' -bench . -benchmem ./caddyllm/... ./simengine/...
 
 # The engine model against a recorded run of a real vLLM; fails past the bounds
@@ -66,6 +66,15 @@ replay:
 
 replay-short:
 	$(GO) run ./cmd/llmreplay table --data $(DATA) --short --budget 3m
+
+# The prompt scanner against JSON libraries, in a module of its own.
+bench-prompt:
+	cd bench && $(GO) run ./prompt
+
+# Requests through Caddy, against lb_policy random.
+bench-proxy:
+	$(GO) build -o $(BIN)/ ./cmd/caddy
+	cd bench && $(GO) run ./proxy --caddy ../$(BIN)/caddy
 
 # Engines on the virtual clock: a table, then a line for each bound.
 bench-sim:
