@@ -166,7 +166,7 @@ func (e *Engine) run(n int) {
 	e.clock = max(e.clock, e.ended)
 	for i := range n {
 		e.done++
-		if i == n-1 {
+		if i == n-1 && !e.cfg.AsyncScheduling {
 			e.show()
 		}
 		// As in carryOn, for a batch that is only that.
@@ -176,6 +176,9 @@ func (e *Engine) run(n int) {
 		if fills := t.ring(e.done + 2); fills.first != nil {
 			e.makeKnown(fills)
 		}
+	}
+	if e.cfg.AsyncScheduling {
+		e.show()
 	}
 	e.counted(n, t.decoding, t.decoding)
 	t.context += n * t.decoding

@@ -20,10 +20,7 @@ func (e *Engine) finish(now, seen time.Duration, quiet bool) {
 		s.gain()
 		generated++
 		if e.emit(s, now, quiet) {
-			e.held = append(e.held, s.blocks...)
-			e.heldEnds = append(e.heldEnds, len(e.held))
-			s.blocks = s.blocks[:0]
-			e.drop(s)
+			e.part(s)
 		} else {
 			kept = append(kept, s)
 		}
@@ -64,6 +61,18 @@ func (e *Engine) counted(steps, tokens, generated int) {
 	e.stats.Steps += uint64(steps)
 	e.stats.GenerationTokens += uint64(steps) * uint64(generated)
 	e.stats.IterationTokens.observe(tokens, steps)
+}
+
+// part drops a request that finished; its blocks are held until free.
+func (e *Engine) part(s *sequence) {
+	if !e.cfg.AsyncScheduling { // then that is at once
+		e.drop(s)
+		return
+	}
+	e.held = append(e.held, s.blocks...)
+	e.heldEnds = append(e.heldEnds, len(e.held))
+	s.blocks = s.blocks[:0]
+	e.drop(s)
 }
 
 // free gives back the blocks of those that finished.
