@@ -88,11 +88,11 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.slots, "max-loras", 1, "max_lora that metrics tell of a server with adapters")
 	f.StringVar(&o.preset, "preset", defaultPreset, "model and hardware: "+strings.Join(presetNames(), ", ")+"; or a .json file that llmreplay fit wrote")
 	f.Float64Var(&o.speed, "speed", 1, "seconds of the engine's time in one of the clock, more than 0 and at most 10000")
-	f.StringVar(&o.profile, "profile", string(vllmmetrics.Main), "vLLM version whose metrics are shown: "+strings.Join(profileNames(), ", "))
+	f.StringVar(&o.profile, "profile", string(vllmmetrics.Main), "vLLM version whose metrics, KV events and /version are shown: "+strings.Join(profileNames(), ", "))
 	f.IntVar(&o.engines, "data-parallel-size", 1, fmt.Sprintf("engines behind each server's internal balancer, 1 to %d", live.RanksMax))
-	f.StringVar(&o.faults, "faults", "", "file of what goes wrong, in YAML or JSON: see below")
+	f.StringVar(&o.faults, "faults", "", "file of what goes wrong, in YAML or JSON: see above")
 	f.StringVar(&o.kvEvents, "kv-events-config", "", "KV events over ZeroMQ, in the JSON that vLLM takes; ports are one higher for each further engine of each server")
-	f.StringVar(&o.admin, "admin", "", "address at which faults can be changed while servers run: see below; none if empty")
+	f.StringVar(&o.admin, "admin", "", "address at which faults can be changed while servers run: see above; none if empty")
 	f.Uint64Var(&o.seed, "seed", 1, "decides what replies say and how long they are")
 	f.DurationVar(&o.keepAlive, "keep-alive", vllmapi.DefaultKeepAlive, "idle connections are closed after it")
 	f.BoolVar(&o.devMode, "dev-mode", false, "serve /sleep, /wake_up, /is_sleeping and /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1 does")
@@ -196,9 +196,6 @@ func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
 	}
 	if err := o.size(f, &c); err != nil {
 		return none, err
-	}
-	if c.MaxNumBatchedTokens < c.BlockSize {
-		return none, fmt.Errorf("checking --max-num-batched-tokens: %d, want at least a block of %d", c.MaxNumBatchedTokens, c.BlockSize)
 	}
 	// vLLM refuses it too: not even a decode of all would fit a step.
 	if c.MaxNumBatchedTokens < c.MaxNumSeqs {

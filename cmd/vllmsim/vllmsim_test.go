@@ -204,7 +204,7 @@ func TestPresetFromAFile(t *testing.T) {
 func TestFlagsOfTheAPI(t *testing.T) {
 	plain := start(t, "--listen", "127.0.0.1:0", "--count", "1", "--speed", "1000")
 	told := start(t, "--listen", "127.0.0.1:0", "--count", "1", "--speed", "1000", "--data-parallel-size", "2", "--dev-mode", "--allow-runtime-lora",
-		"--reasoning", "--no-tool-parser", "--scheduling-policy", "priority", "--adapter", "sql", "--max-loras", "3", "--profile", "vllm-0.19")
+		"--reasoning", "--no-tool-parser", "--adapter", "sql", "--max-loras", "3", "--profile", "vllm-0.19")
 	urls := [2]string{}
 	for i, p := range []*program{plain, told} {
 		urls[i] = p.listening(t, "model=llama3.1-8b preset=llama3.1-8b-h100")
@@ -217,7 +217,6 @@ func TestFlagsOfTheAPI(t *testing.T) {
 		{"/sleep?level=0", "", 404, 200}, {"/wake_up", "", 404, 200}, {"/reset_prefix_cache", "", 404, 200},
 		{"/v1/load_lora_adapter", `{"lora_name":"poems","lora_path":"/p"}`, 404, 200},
 		{"/v1/chat/completions", tools, 200, 400},
-		{"/v1/completions", `{"prompt":"x","max_tokens":1,"priority":1}`, 400, 200},
 		{"/v1/completions", `{"prompt":"x","max_tokens":1,"model":"sql"}`, 404, 200},
 	} {
 		for i, want := range []int{c.plain, c.told} {
@@ -239,6 +238,14 @@ func TestFlagsOfTheAPI(t *testing.T) {
 	for _, want := range []string{`vllm:num_requests_running{engine="1",`, `max_lora="3"`, "vllm:prompt_tokens_recomputed_total"} {
 		if !strings.Contains(page, want) || strings.Contains(get(t, urls[0]+"/metrics"), want) {
 			t.Errorf("%s is not on the page that flags asked for, or on the plain one too", want)
+		}
+	}
+}
+
+func TestTheQueuesOrder(t *testing.T) {
+	for policy, want := range map[string]bool{"fcfs": false, "priority": true} {
+		if _, c, err := parsed(t, "--scheduling-policy", policy); err != nil || c.PriorityScheduling != want {
+			t.Errorf("%s: by priority is %v, %v", policy, c.PriorityScheduling, err)
 		}
 	}
 }
