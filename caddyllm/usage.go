@@ -82,6 +82,9 @@ func decodeUsage(data []byte) *route.Usage {
 		InputTokens      int      `json:"input_tokens"`
 		OutputTokens     int      `json:"output_tokens"`
 		InputDetails     *details `json:"input_tokens_details"`
+		// Of /v1/messages, whose input_tokens are what neither is.
+		CacheRead    *int `json:"cache_read_input_tokens"`
+		CacheCreated int  `json:"cache_creation_input_tokens"`
 	}
 	// The decoder stops at the object's end; what follows is not its concern.
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&u); err != nil || u == nil {
@@ -90,6 +93,10 @@ func decodeUsage(data []byte) *route.Usage {
 	usage := &route.Usage{
 		PromptTokens:     max(u.PromptTokens, u.InputTokens),
 		CompletionTokens: max(u.CompletionTokens, u.OutputTokens),
+	}
+	if u.CacheRead != nil {
+		usage.PromptTokens += *u.CacheRead + u.CacheCreated
+		usage.CachedTokens, usage.CachedKnown = *u.CacheRead, true
 	}
 	for _, d := range []*details{u.PromptDetails, u.InputDetails} {
 		if d != nil && d.CachedTokens != nil {

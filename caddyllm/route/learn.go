@@ -228,11 +228,16 @@ func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
 	if f.text > 0 {
 		r.tokens.add(f.model, float64(usage.PromptTokens), f.text)
 	}
-	if !usage.CachedKnown {
+	u := f.up
+	if !usage.CachedKnown && u.promptTokens == 0 {
 		return
 	}
-	u := f.up
-	cached := float64(min(max(usage.CachedTokens, 0), usage.PromptTokens))
+	// vLLM to 0.19 at least tells nothing where nothing was cached: silence of
+	// an engine that told before is a zero.
+	cached := 0.0
+	if usage.CachedKnown {
+		cached = float64(min(max(usage.CachedTokens, 0), usage.PromptTokens))
+	}
 	r.peers.learnGuess(f, cached)
 	u.matchedTokens += f.matched
 	u.cachedTokens += cached

@@ -346,6 +346,24 @@ func TestAnswersTeach(t *testing.T) {
 	}
 }
 
+// vLLM 0.19 with --enable-prompt-tokens-details leaves the details of a prompt
+// out of which nothing was cached: only from an engine that never told is that
+// no answer.
+func TestSilenceOfAnEngineThatToldIsAMiss(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		d := newDesk(t, 1)
+		d.r.Scraped(d.now, d.targets[0].ID, &Load{Running: Known(0), CapacityTokens: Known(64_000)})
+		before := d.r.Snapshot(d.now)[0].Capacity
+		for i := range 3 * auditRequests {
+			c := d.pick(prompt("same", 10))
+			d.r.Done(d.now, c.Ticket, Completed, &Usage{PromptTokens: 640, CachedKnown: told && i == 0})
+		}
+		if got := d.r.Snapshot(d.now)[0].Capacity; (got < before) != told {
+			t.Errorf("told %t: capacity went from %d to %d blocks", told, before, got)
+		}
+	}
+}
+
 // An upstream that is clearly slower gets less.
 func TestUnequalMachines(t *testing.T) {
 	d := newDesk(t, 2)
