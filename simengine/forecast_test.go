@@ -97,3 +97,33 @@ func (r *arrivals) first(id uint64) time.Duration {
 	}
 	return -1
 }
+
+// A forecast is the same whether the engine was stepped or advanced to where it
+// is asked, and asking changes nothing.
+func TestForecastOfAnAdvancedEngine(t *testing.T) {
+	stepped, advanced := newEngine(t, Config{Blocks: 400, Cost: costH100x8B}), newEngine(t, Config{Blocks: 400, Cost: costH100x8B})
+	for _, e := range []*Engine{stepped, advanced} {
+		for i := range uint64(12) {
+			r := prompt(i, int(i%3), 200+20*int(i), 150)
+			r.OutputBlocks = chain(100+int(i), 10)
+			submit(t, e, time.Duration(i)*20*time.Millisecond, r)
+		}
+	}
+	var told []Output
+	for now := time.Duration(0); now < 3*time.Second; now += 37 * time.Millisecond {
+		for at, busy := stepped.Next(); busy && at <= now; at, busy = stepped.Next() {
+			stepped.Step(at)
+		}
+		for out := advanced.Advance(now); len(out) > 0; out = advanced.Advance(now) {
+			told = append(told, out...)
+		}
+		r := prompt(99, int(now/time.Millisecond)%5, 333, 10)
+		got, want := advanced.Forecast(now, &r), stepped.Forecast(now, &r)
+		if got != want {
+			t.Errorf("Forecast at %v = %+v, stepped %+v", now, got, want)
+		}
+	}
+	if advanced.Stats() != stepped.Stats() || len(told) != 24 {
+		t.Errorf("after %d outputs %+v, stepped %+v", len(told), advanced.Stats(), stepped.Stats())
+	}
+}

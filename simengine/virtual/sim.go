@@ -99,6 +99,10 @@ func (s *Sim) Cancel(engine int, id uint64) {
 // kind above Engines, before now for others.
 func (s *Sim) Stats(engine int) simengine.Stats { return s.reached(engine).Stats() }
 
+// Engine returns an engine as Stats sees it, to be asked for a Forecast, what is
+// Cached and the like. What changes it must go through the Sim.
+func (s *Sim) Engine(engine int) *simengine.Engine { return s.reached(engine) }
+
 // SetCost gives an engine other costs, from its next step on. Errors are those
 // of simengine.Engine.SetCost.
 func (s *Sim) SetCost(engine int, c simengine.Cost) error {

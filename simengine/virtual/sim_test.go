@@ -226,7 +226,7 @@ func TestRandomStreamsDependOnSeedAndActorAlone(t *testing.T) {
 }
 
 // A replica that restarts is cold, and what it held is lost without a word.
-func TestRestartLosesRequestsAndCache(t *testing.T) {
+func TestFC114RestartLosesRequestsAndCache(t *testing.T) {
 	sim, w := newSim(t, 1, flat)
 	r := simengine.Request{ID: 1, PromptTokens: 64, Blocks: []uint64{1, 2, 3, 4}, OutputTokens: 50}
 	submit := func(id uint64) {

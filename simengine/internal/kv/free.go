@@ -52,8 +52,7 @@ func (p *Pool) take() int32 {
 func (p *Pool) grow() int32 {
 	id := len(p.blocks)
 	if id == cap(p.blocks) {
-		// A quarter more at a time, and not more than the pool will have.
-		larger := make([]block, id, min(p.size, id+id/4+64))
+		larger := make([]block, id, min(p.size, 2*id))
 		copy(larger, p.blocks)
 		p.blocks = larger
 	}

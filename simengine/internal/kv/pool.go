@@ -74,10 +74,14 @@ type Pool struct {
 	disturbed int32 // a tip that got a sibling; none if none did
 }
 
+// atOnce is how many blocks get their memory, of 1 MiB, in one piece. The system
+// hands it out page by page, as it is used.
+const atOnce = 1 << 15
+
 // New returns a pool of size blocks, block 0 included, all free. Without caching
 // no block remembers anything.
 func New(size int, caching bool) *Pool {
-	return &Pool{size: size, caching: caching, blocks: make([]block, 1)}
+	return &Pool{size: size, caching: caching, blocks: make([]block, 1, min(size, atOnce))}
 }
 
 // Capacity is the number of blocks that can be given out.
