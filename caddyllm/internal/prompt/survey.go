@@ -135,13 +135,15 @@ func zeroBytes(x uint64) uint64 { return (x - ones) & ^x & highs }
 // What stops it is near in code, and then looking at a few words for both bytes
 // at once is fastest; in prose and in pictures it is far, and bytes.IndexByte
 // is, which looks for one byte only. So the next quote is looked for once, and
-// backslashes up to there.
+// backslashes up to there. What was far is taken to be far again.
 func stringEnd(body []byte, i int) (end int, clean bool) {
 	clean = true
 	quote := i // the next one, if it isn't passed
+	near := nearWords * 8
 	for j := i + 1; ; {
 		var hit uint64
-		for end := min(j+nearWords*8, len(body)-7); j < end; j += 8 {
+		from := j
+		for end := min(j+near, len(body)-7); j < end; j += 8 {
 			x := binary.LittleEndian.Uint64(body[j:])
 			if hit = zeroBytes(x^quotes) | zeroBytes(x^slashes); hit != 0 {
 				break
@@ -165,6 +167,9 @@ func stringEnd(body []byte, i int) (end int, clean bool) {
 		}
 		if body[j] == '"' {
 			return j + 1, clean
+		}
+		if near = nearWords * 8; j-from >= near {
+			near = 0
 		}
 		for j+1 < len(body) && body[j] == '\\' {
 			clean = clean && shortest[body[j+1]]
