@@ -20,6 +20,7 @@ type lexer struct {
 	complete bool
 	broken   bool
 	marks    []landmark
+	name     [maxName]byte
 	stack    [maxDepth + 1]int32 // of a survey, by depth: twice the landmark, plus 1 for a brace
 }
 

@@ -60,7 +60,7 @@ type Scanner struct {
 	lexer
 	feed
 	hashes []uint64
-	name   []byte // scratch of the model's unescaped name
+	model  []byte // scratch of the model's unescaped name
 	head   []byte // scratch of an attachment's first bytes
 	keys   keySet
 	fields [nFields]span
@@ -129,7 +129,7 @@ func (s *Scanner) prompt() Prompt {
 	}
 	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))
 	p.IncludeUsage = s.includesUsage()
-	p.ModelName = s.unquoted(s.fields[fModel], &s.name)
+	p.ModelName = s.unquoted(s.fields[fModel], &s.model)
 	seed := uint64(0)
 	if len(p.ModelName) > 0 {
 		p.Model = xxhash.Sum64(p.ModelName)

@@ -240,6 +240,9 @@ func (s *Scanner) unordered(v span) {
 func overridden(w walk) bool {
 	later := w
 	name := w.name()
+	if len(name) <= maxName {
+		name = append(make([]byte, 0, maxName), name...)
+	}
 	for later.next() {
 		if bytes.Equal(later.name(), name) {
 			return true

@@ -11,7 +11,6 @@ type walk struct {
 	key     span // of an object's member, quotes included
 	object  bool
 	started bool
-	scratch [48]byte // longer than any name of interest
 }
 
 // enter starts a walk through an object or array.
@@ -82,15 +81,18 @@ func (w *walk) member(i int) int {
 	return l.space(i + 1)
 }
 
-// name is the current member's key, unescaped; valid until the next one. Keys
-// too long to be of interest come as they are.
+// maxName is longer than any name of interest.
+const maxName = 48
+
+// name is the current member's key, unescaped; valid until the next call for
+// any walk. Keys too long to be of interest come as they are.
 func (w *walk) name() []byte {
 	raw := w.l.body[w.key.from+1 : w.key.to-1]
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw
 	}
-	out := w.scratch[:0]
-	for len(raw) > 0 && len(out)+4 <= len(w.scratch) {
+	out := w.l.name[:0]
+	for len(raw) > 0 && len(out)+4 <= maxName {
 		if raw[0] != '\\' {
 			out = append(out, raw[0])
 			raw = raw[1:]
