@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -94,6 +95,12 @@ func (v *virtual) run(ctx context.Context, stdout, _ io.Writer) error {
 		return err
 	}
 	v.Engine = judge.Engine(p.Config, v.blockSize, v.kvTokens)
+	if err := v.Engine.Validate(); err != nil {
+		return err
+	}
+	if v.Rate < 0 || v.share < 0 || v.Replicas < 1 {
+		return errors.New("rates aren't negative, and there is at least one replica")
+	}
 	v.Scenario = cluster.Scenario(v.scenario)
 	if err := v.Scenario.Validate(); err != nil {
 		return err

@@ -123,7 +123,7 @@ func TestBadConfigs(t *testing.T) {
 			t.Errorf("config %+v is accepted", c)
 		}
 	}
-	for _, p := range []string{"", "nobody", "llm_prefix:block", "llm_prefix:block=x", "random:speed=2"} {
+	for _, p := range []string{"", "nobody", "llm_prefix:block", "llm_prefix:block=x", "llm_prefix:block=0", "chwbl:vnodes=0", "random:speed=2"} {
 		if _, err := Run(w, Config{}, Named(p)); err == nil {
 			t.Errorf("policy %q is accepted", p)
 		}

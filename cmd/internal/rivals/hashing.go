@@ -81,7 +81,7 @@ type chwbl struct {
 }
 
 func newCHWBL(env Env, s settings) Policy {
-	return &chwbl{newBook(env), newRing(env.Upstreams, int(s["vnodes"])), int(s["prefix"]), s["user"] > 0, s["factor"]}
+	return &chwbl{newBook(env), newRing(env.Upstreams, int(s["vnodes"])), int(s["key"]), s["user"] > 0, s["factor"]}
 }
 
 func (p *chwbl) Pick(now time.Duration, q *Request, targets []Target) int {

@@ -51,11 +51,17 @@ func New(name string, env Env) (Policy, error) {
 			if err != nil || !(v >= -1e9 && v <= 1e9) {
 				return nil, fmt.Errorf("policy %s: %s is %q, want a number", kind, key, value)
 			}
+			if v < 1 && slices.Contains(counts, key) {
+				return nil, fmt.Errorf("policy %s: %s is %g, want at least 1", kind, key, v)
+			}
 			set[key] = v
 		}
 	}
 	return info.make(env, set), nil
 }
+
+// counts are the settings that are numbers or lengths of things.
+var counts = []string{"block", "blocks", "bytes", "key", "vnodes", "window", "chars"}
 
 // Names lists the policies' names.
 func Names() []string {
@@ -89,7 +95,7 @@ var registry = []Info{
 	{"least_conn", "fewest own requests in flight", nil, newLeastConn},
 	{"p2c", "the less loaded of two", nil, newP2C},
 	{"prefix_hash", "smg's prefix_hash: a ring lookup of the first kilobyte with a bound of load", settings{"bytes": 1024, "factor": 1.25, "abs": 10}, newPrefixHash},
-	{"chwbl", "KubeAI: consistent hashing with bounded loads", settings{"prefix": 100, "factor": 1.25, "vnodes": 256, "user": 1}, newCHWBL},
+	{"chwbl", "KubeAI: consistent hashing with bounded loads", settings{"key": 100, "factor": 1.25, "vnodes": 256, "user": 1}, newCHWBL},
 	{"sglang", "SGLang's cache_aware", settings{"threshold": 0.3, "abs": 64, "rel": 1.5, "chars": 67_108_864, "smallest": 0}, newSGLang},
 	{"smg", "Shepherd Model Gateway's cache_aware", settings{"threshold": 0.3, "abs": 64, "rel": 1.5, "chars": 67_108_864}, newSMG},
 	{"llm_d", "llm-d's default profile", settings{"queue": 2, "kv": 2, "prefix": 3, "scrape_ms": 50}, newLLMD},

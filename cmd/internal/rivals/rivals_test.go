@@ -483,8 +483,8 @@ func TestLLMPrefixReturnsToTheHolder(t *testing.T) {
 }
 
 func TestSplitKeepsSettingsTogether(t *testing.T) {
-	got := Split("llm_prefix,llm_d:queue=2,kv=2,prefix=3, random ,chwbl:prefix=50")
-	want := []string{"llm_prefix", "llm_d:queue=2,kv=2,prefix=3", "random", "chwbl:prefix=50"}
+	got := Split("llm_prefix,llm_d:queue=2,kv=2,prefix=3, random ,chwbl:key=50")
+	want := []string{"llm_prefix", "llm_d:queue=2,kv=2,prefix=3", "random", "chwbl:key=50"}
 	if !slices.Equal(got, want) {
 		t.Errorf("Split = %q, want %q", got, want)
 	}
