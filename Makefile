@@ -12,7 +12,7 @@ CADDY   := v2.11.9
 RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
 FUZZTIME ?= 20s
 
-.PHONY: all build vet test race e2e fuzz bench bench-prompt bench-proxy bench-sim fidelity replay replay-short run demo real record xcaddy smoke lint clean
+.PHONY: all build vet test race e2e fuzz bench bench-prompt bench-proxy bench-sim fidelity replay replay-short knees run demo real record xcaddy smoke lint clean
 
 all: build vet smoke test
 
@@ -66,6 +66,11 @@ replay:
 
 replay-short:
 	$(GO) run ./cmd/llmreplay table --data $(DATA) --short --budget 3m
+
+# The rates that the table's shares are of, searched anew: after a change of the
+# engine model, the generators or the oracles. Takes about an hour.
+knees:
+	$(GO) run ./cmd/llmreplay table --data $(DATA) --find-knees cmd/internal/judge/knees.json
 
 # The prompt scanner against JSON libraries, in a module of its own.
 bench-prompt:

@@ -73,9 +73,10 @@ func (t *table) run(ctx context.Context, stdout, stderr io.Writer) error {
 		err = writeJSON(stdout, struct {
 			Lines   []judge.Line  `json:"cells"`
 			Missing []string      `json:"workloads_without_file,omitempty"`
+			NoKnee  []string      `json:"cells_without_knee,omitempty"`
 			NotRun  int           `json:"cells_not_run"`
 			Checks  []judge.Check `json:"bounds"`
-		}{o.Lines, o.Missing, o.NotRun, checks})
+		}{o.Lines, o.Missing, o.NoKnee, o.NotRun, checks})
 	} else {
 		err = o.WriteText(stdout)
 	}

@@ -161,6 +161,9 @@ func (o *Outcome) writeChecks(w io.Writer) error {
 	for _, name := range o.Missing {
 		fmt.Fprintf(w, "not run: %s, its file isn't there\n", name)
 	}
+	for _, name := range o.NoKnee {
+		fmt.Fprintf(w, "not run: %s, its knee isn't known (make knees)\n", name)
+	}
 	if o.NotRun > 0 {
 		fmt.Fprintf(w, "not run: %d cells, for want of time\n", o.NotRun)
 	}

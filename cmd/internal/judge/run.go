@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,7 @@ type Options struct {
 type Outcome struct {
 	Lines   []Line
 	Missing []string // workloads whose file isn't there
+	NoKnee  []string // workloads and sizes whose knee isn't known
 	NotRun  int      // cells for which there was no time
 }
 
@@ -74,9 +76,16 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 			continue
 		}
 		for _, c := range p.cells(o.Data) {
-			if !gone[c.Workload] {
-				cells = append(cells, c)
+			if gone[c.Workload] {
+				continue
 			}
+			if kneeOf(knees[c.Workload], c.Replicas) == 0 {
+				if name := fmt.Sprintf("%s N=%d", c.Workload, c.Replicas); !slices.Contains(out.NoKnee, name) {
+					out.NoKnee = append(out.NoKnee, name)
+				}
+				continue
+			}
+			cells = append(cells, c)
 		}
 	}
 	lines := make([]Line, len(cells))
@@ -146,11 +155,7 @@ func (r *runner) take() (int, bool) {
 }
 
 func (r *runner) run(c *Cell) (Line, error) {
-	knee := kneeOf(r.knees[c.Workload], c.Replicas)
-	if knee == 0 {
-		return Line{}, fmt.Errorf("the knee of %s with %d replicas isn't known", c.Workload, c.Replicas)
-	}
-	rate := c.Share * knee
+	rate := c.Share * kneeOf(r.knees[c.Workload], c.Replicas)
 	w, err := workload.Open(c.open, workload.Options{Requests: requestsFor(c.Replicas), Rate: rate, Seed: c.Seed})
 	if err != nil {
 		return Line{}, err
