@@ -68,7 +68,7 @@ replay-short:
 	$(GO) run ./cmd/llmreplay table --data $(DATA) --short --budget 3m
 
 # The rates that the table's shares are of, searched anew: after a change of the
-# engine model, the generators or the oracles. Takes about an hour.
+# engine model, the generators or the oracles.
 knees:
 	$(GO) run ./cmd/llmreplay table --data $(DATA) --find-knees cmd/internal/judge/knees.json
 
