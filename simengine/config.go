@@ -82,12 +82,26 @@ type Config struct {
 //	     + DecodeSeq     · sequences that decode
 //	     + ContextToken  · sum of the contexts of those that decode
 //	     + AttentionTerm · sum over chunks of chunk·(context before + chunk/2)
+//	     + Experts       · share of the experts that one of the tokens needs
 type Cost struct {
 	Base          time.Duration
 	PrefillToken  float64 // seconds per token
 	DecodeSeq     float64 // seconds per sequence
 	ContextToken  float64 // seconds per token of context
 	AttentionTerm float64 // seconds per token·token
+
+	// PrefillFree is how many tokens of prefill a step computes in the shadow of
+	// the weights, which it reads in any case: PrefillToken is paid for those
+	// beyond it. 0 is right where kernels hide nothing, as on an RTX 4090;
+	// Base/PrefillToken would hide all they could. Default 0.
+	PrefillFree int
+
+	// Experts is the time to read the weights of all experts of a mixture, of
+	// which each token needs the share ExpertShare (8 of 128: 0.0625). A step of n
+	// tokens reads those that one of them needs: taking them to be picked at
+	// random, 1 - (1-ExpertShare)^n. Both are 0 by default, as of a dense model.
+	Experts     time.Duration
+	ExpertShare float64
 
 	// FirstStep is added to the first step of an engine's life, before it counts
 	// as begun: what is compiled, loaded or captured at first use. 385 ms were
@@ -166,6 +180,15 @@ func (c Cost) validate() error {
 	}
 	if c.FirstStep < 0 || c.FirstStep > time.Hour {
 		return fmt.Errorf("checking engine: first step takes %v more, want 0 to 1h", c.FirstStep)
+	}
+	if c.Experts < 0 || c.Experts > time.Hour {
+		return fmt.Errorf("checking engine: reading all experts takes %v, want 0 to 1h", c.Experts)
+	}
+	if !(c.ExpertShare >= 0 && c.ExpertShare <= 1) {
+		return fmt.Errorf("checking engine: a token needs the share %v of the experts, want 0 to 1", c.ExpertShare)
+	}
+	if c.PrefillFree < 0 || c.PrefillFree > MaxTokens {
+		return fmt.Errorf("checking engine: %d tokens of prefill are free, want 0 to %d", c.PrefillFree, MaxTokens)
 	}
 	if c.RequestOverhead < 0 || c.RequestOverhead > time.Hour {
 		return fmt.Errorf("checking engine: request overhead is %v, want 0 to 1h", c.RequestOverhead)

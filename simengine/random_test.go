@@ -33,6 +33,7 @@ func randomTraffic(random *rand.Rand) traffic {
 		AdmitByChunk:        random.IntN(4) == 0,
 		Cost: Cost{
 			Base: time.Millisecond, PrefillToken: 1e-5, DecodeSeq: 1e-5, ContextToken: 1e-7, AttentionTerm: 1e-9,
+			PrefillFree: 40 * random.IntN(2), Experts: time.Duration(random.IntN(2)) * time.Millisecond, ExpertShare: 0.1,
 			RequestOverhead: time.Duration(random.IntN(3)) * time.Millisecond,
 		},
 	}}

@@ -95,6 +95,7 @@ var scenarios = []scenario{
 		c.PrefillToken *= 2
 		c.DecodeSeq *= 2
 		c.ContextToken *= 2
+		c.Experts *= 2
 		c.AttentionTerm *= 2
 	}},
 	{name: "restart", about: "one engine restarts at half of the time: 20 s away, then cold", steps: []step{

@@ -61,6 +61,9 @@ func (r *Run) Fit(o Options) (simengine.Config, *Timeline, error) {
 			return f.config, nil, err
 		}
 	}
+	if err := f.bend(); err != nil {
+		return f.config, nil, err
+	}
 	if err := f.search(); err != nil {
 		return f.config, nil, err
 	}
@@ -120,7 +123,7 @@ func (f *fitter) try(c simengine.Config) (*Timeline, float64, error) {
 func (f *fitter) rounds(x work) error {
 	for range roundsMax {
 		c := f.config
-		c.Cost = x.cost(f.run.Engine.Cost.RequestOverhead)
+		c.Cost = x.cost(f.config.Cost)
 		tl, _, err := f.try(c)
 		if err != nil {
 			return err

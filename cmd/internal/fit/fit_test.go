@@ -61,6 +61,18 @@ func TestFitRecoversTheCoefficients(t *testing.T) {
 			}),
 			requests: 140, gap: 120 * time.Millisecond, prompt: 900, output: 150,
 		},
+		"mixture of experts": {
+			config: preset(t, "llama3.1-8b-rtxpro6000", func(c *simengine.Config) {
+				c.Cost.Base, c.Cost.Experts, c.Cost.ExpertShare = 5*time.Millisecond, 24*time.Millisecond, 1./16
+			}),
+			requests: 160, gap: 200 * time.Millisecond, prompt: 300, output: 150,
+		},
+		"prefill in the shadow of the weights": {
+			config: preset(t, "llama3.1-8b-rtxpro6000", func(c *simengine.Config) {
+				c.Cost.PrefillFree = 330
+			}),
+			requests: 160, gap: 100 * time.Millisecond, prompt: 500, output: 100,
+		},
 		"long first step": {
 			config: preset(t, "llama3.1-8b-rtx4090", func(c *simengine.Config) {
 				c.Cost.FirstStep = 300 * time.Millisecond
@@ -75,7 +87,11 @@ func TestFitRecoversTheCoefficients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, c, rep := fitted(t, rc.write(t))
-			if missed := rep.Check(Bounds{LatencyMAPE: 0.5, Middle: 0.5, Tail: 1}); len(missed) > 0 {
+			bounds := Bounds{LatencyMAPE: 0.5, Middle: 0.5, Tail: 1}
+			if rc.config.Cost.PrefillFree > 0 {
+				bounds = WholeBounds // it is found to some percent
+			}
+			if missed := rep.Check(bounds); len(missed) > 0 {
 				t.Error(missed)
 			}
 
@@ -109,8 +125,9 @@ func TestFitBearsNoise(t *testing.T) {
 	if missed := rep.Check(WholeBounds); len(missed) > 0 {
 		t.Error(missed)
 	}
-	if got, want := c.Cost.Base, rc.config.Cost.Base; math.Abs(float64(got-want)) > 0.1*float64(want) {
-		t.Errorf("base is %v, want %v within 10 %%", got, want)
+	batch := simengine.Work{DecodeSeqs: 30, ContextTokens: 30_000}
+	if got, want := c.Cost.Step(batch), rc.config.Cost.Step(batch); math.Abs(float64(got-want)) > 0.05*float64(want) {
+		t.Errorf("a step of 30 sequences takes %v by %+v, want %v within 5 %%", got, c.Cost, want)
 	}
 }
 

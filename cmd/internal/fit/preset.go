@@ -53,6 +53,7 @@ func (rep *Report) config() simengine.Config {
 		Cost: simengine.Cost{
 			Base: seconds(c.Base / 1e3), PrefillToken: c.PrefillToken / 1e6, DecodeSeq: c.DecodeSeq / 1e6,
 			ContextToken: c.ContextToken / 1e9, AttentionTerm: c.AttentionTerm / 1e9,
+			PrefillFree: c.PrefillFree, Experts: seconds(c.Experts / 1e3), ExpertShare: c.ExpertShare,
 			RequestOverhead: seconds(c.RequestOverhead / 1e3),
 		},
 	}

@@ -144,6 +144,9 @@ func (rc recording) stretch(tl *Timeline) func(time.Duration) float64 {
 	off := make([]float64, len(tl.steps[0].ended))
 	sum := 0.0
 	for i, end := range tl.steps[0].ended {
+		if i > 0 && tl.steps[0].began[i] > tl.steps[0].ended[i-1] {
+			sum = 0 // who comes to an idle engine is served at once
+		}
 		sum += random.NormFloat64() * rc.noise * (end - tl.steps[0].began[i]).Seconds()
 		off[i] = sum
 	}

@@ -119,7 +119,7 @@ func regress(all []observation) (work, bool) {
 	sigma := 0.01
 	for range 8 {
 		var ok bool
-		if x, ok = leastSquares(append(equations[:len(list):len(list)], prior(median(steps), sigma, len(list))...)); !ok {
+		if x, ok = leastSquares(append(equations[:len(list):len(list)], prior(median(steps), sigma, equations)...)); !ok {
 			return x, false
 		}
 		for i := range list {
@@ -171,16 +171,22 @@ const independent = 5
 // stand to each other as in the presets, give or take as much again. It decides
 // only where the recording doesn't: in a run whose batches are all alike, say,
 // what is of the step and what of the sequences. step is the time of a step,
-// sigma the relative error of each of n observations. These aren't independent:
+// sigma the relative error of each of those seen. These aren't independent:
 // requests side by side share the same steps, and where the model bends they all
 // lean the same way. So they count as fewer.
-func prior(step, sigma float64, n int) []equation {
-	weight := sigma * sigma * max(1, float64(n)/independent)
+func prior(step, sigma float64, seen []equation) []equation {
+	weight := sigma * sigma * max(1, float64(len(seen))/independent)
 	var list []equation
-	for _, pair := range [][2]int{{1, 0}, {2, 0}, {3, 0}, {4, 1}} {
+	for _, pair := range [][2]int{{prefill, 0}, {2, 0}, {3, 0}, {4, prefill}, {experts, 0}} {
 		ratio, scale := usual(pair[0], pair[1]), step
 		if pair[1] != 0 {
 			scale *= usual(pair[1], 0)
+		}
+		if pair[0] == experts {
+			ratio = 1 // no preset has any
+		}
+		if !slices.ContainsFunc(seen, func(e equation) bool { return e.left[pair[0]] > 0 }) {
+			continue // nothing was done of it
 		}
 		e := equation{weight: weight}
 		e.left[pair[0]] = 1 / (ratio * scale)
@@ -284,20 +290,24 @@ func solve(gram [terms][terms]float64, right work, set int) (x work, ok bool) {
 	return x, true
 }
 
-// cost turns coefficients into a Cost that a simulation can have.
-func (w work) cost(overhead time.Duration) simengine.Cost {
+// cost turns coefficients into a Cost that a simulation can have, with what isn't
+// linear as in like.
+func (w work) cost(like simengine.Cost) simengine.Cost {
 	clamp := func(x float64) float64 { return min(max(x, 0), 1) }
 	return simengine.Cost{
 		Base:            max(seconds(clamp(w[0])), time.Microsecond),
-		PrefillToken:    clamp(w[1]),
+		PrefillToken:    clamp(w[prefill]),
+		PrefillFree:     like.PrefillFree,
 		DecodeSeq:       clamp(w[2]),
 		ContextToken:    clamp(w[3]),
 		AttentionTerm:   clamp(w[4]),
-		FirstStep:       seconds(clamp(w[5])),
-		RequestOverhead: overhead,
+		Experts:         seconds(clamp(w[experts])),
+		ExpertShare:     like.ExpertShare,
+		FirstStep:       seconds(clamp(w[firstStep])),
+		RequestOverhead: like.RequestOverhead,
 	}
 }
 
 func coefficients(c simengine.Cost) work {
-	return work{c.Base.Seconds(), c.PrefillToken, c.DecodeSeq, c.ContextToken, c.AttentionTerm, c.FirstStep.Seconds()}
+	return work{c.Base.Seconds(), c.PrefillToken, c.DecodeSeq, c.ContextToken, c.AttentionTerm, c.Experts.Seconds(), c.FirstStep.Seconds()}
 }

@@ -52,9 +52,12 @@ type EngineReport struct {
 type Coefficients struct {
 	Base            float64 `json:"base_ms"`
 	PrefillToken    float64 `json:"prefill_us_per_token"`
+	PrefillFree     int     `json:"prefill_free_tokens"`
 	DecodeSeq       float64 `json:"decode_us_per_seq"`
 	ContextToken    float64 `json:"context_ns_per_token"`
 	AttentionTerm   float64 `json:"attention_ns_per_token_pair"`
+	Experts         float64 `json:"experts_ms"`
+	ExpertShare     float64 `json:"expert_share"`
 	FirstStep       float64 `json:"first_step_ms"`
 	RequestOverhead float64 `json:"request_overhead_ms"`
 }
@@ -187,6 +190,7 @@ func published(c simengine.Cost) Coefficients {
 	return Coefficients{
 		Base: c.Base.Seconds() * 1e3, PrefillToken: c.PrefillToken * 1e6, DecodeSeq: c.DecodeSeq * 1e6,
 		ContextToken: c.ContextToken * 1e9, AttentionTerm: c.AttentionTerm * 1e9,
+		PrefillFree: c.PrefillFree, Experts: c.Experts.Seconds() * 1e3, ExpertShare: c.ExpertShare,
 		FirstStep: c.FirstStep.Seconds() * 1e3, RequestOverhead: c.RequestOverhead.Seconds() * 1e3,
 	}
 }
@@ -211,8 +215,9 @@ func (rep *Report) WriteText(w io.Writer) error {
 		value float64
 		unit  string
 	}{
-		{"base", c.Base, "ms a step"}, {"prefill", c.PrefillToken, "us a token"}, {"decode", c.DecodeSeq, "us a sequence"},
+		{"base", c.Base, "ms a step"}, {"prefill", c.PrefillToken, "us a token"}, {"prefill free", float64(c.PrefillFree), "tokens a step"}, {"decode", c.DecodeSeq, "us a sequence"},
 		{"context", c.ContextToken, "ns a token"}, {"attention", c.AttentionTerm, "ns a pair of tokens"},
+		{"experts", c.Experts, "ms for all"}, {"experts of a token", c.ExpertShare, "of all"},
 		{"first step", c.FirstStep, "ms more"}, {"request overhead", c.RequestOverhead, "ms"},
 	} {
 		fmt.Fprintf(t, "%s\t%.4g\t%s\n", x.name, x.value, x.unit)

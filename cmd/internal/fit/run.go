@@ -31,6 +31,7 @@ type Run struct {
 	Requests []Request // in order of arrival
 	Samples  []Sample  // in order of time; may be empty
 
+	dense        bool   // known to be no mixture of experts
 	blocksSource string // where Engine.Blocks is from, or Fit got it from
 
 	// Notes say what the recording lacks and what was taken instead.
@@ -86,6 +87,8 @@ func Read(dir string) (*Run, error) {
 	if run.Engine, err = m.engine(run.note); err != nil {
 		return nil, err
 	}
+	moe, known := m.find("resolved_config.parallel_config.is_moe_model").(bool)
+	run.dense = known && !moe
 	if run.Engine.Blocks > 0 {
 		run.blocksSource = "recorded"
 	}

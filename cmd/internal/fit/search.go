@@ -17,6 +17,7 @@ func (f *fitter) searchBlocks() error {
 		for _, blocks := range []int{at - step, at + step} {
 			g := *f
 			g.config, g.score = f.run.withBlocks(blocks), math.Inf(1)
+			g.config.Cost = f.config.Cost
 			if err := g.rounds(coefficients(f.config.Cost)); err != nil {
 				return err
 			}
@@ -59,7 +60,7 @@ func (f *fitter) search() error {
 			x[free[i]] *= math.Exp(d)
 		}
 		c := base
-		c.Cost = x.cost(base.Cost.RequestOverhead)
+		c.Cost = x.cost(base.Cost)
 		_, score, err := f.try(c)
 		return score, err
 	}

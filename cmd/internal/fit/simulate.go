@@ -44,9 +44,11 @@ type shown struct {
 }
 
 // terms are the coefficients of simengine.Cost that steps have: Base,
-// PrefillToken, DecodeSeq, ContextToken, AttentionTerm, FirstStep.
+// PrefillToken, DecodeSeq, ContextToken, AttentionTerm, Experts, FirstStep.
 const (
-	terms     = 6
+	terms     = 7
+	prefill   = 1
+	experts   = terms - 2
 	firstStep = terms - 1
 )
 
@@ -99,7 +101,7 @@ func (r *Run) Simulate(c simengine.Config) (*Timeline, error) {
 		if total++; total > stepsMax {
 			return nil, fmt.Errorf("simulating the run: no end after %d steps", stepsMax)
 		}
-		tl.step(engines[which], which, at)
+		tl.step(engines[which], c.Cost, which, at)
 	}
 }
 
@@ -117,7 +119,7 @@ func (r *Run) submit(tl *Timeline, engines []*simengine.Engine, b *balancer, i i
 }
 
 // step does the next step of an engine and books the one that ended.
-func (tl *Timeline) step(e *simengine.Engine, which int, at time.Duration) {
+func (tl *Timeline) step(e *simengine.Engine, c simengine.Cost, which int, at time.Duration) {
 	s := &tl.steps[which]
 	w, busy := e.Working()
 	for _, o := range e.Step(at) {
@@ -129,7 +131,10 @@ func (tl *Timeline) step(e *simengine.Engine, which int, at time.Duration) {
 		if n := len(s.done); n > 0 {
 			done = s.done[n-1]
 		}
-		for i, x := range [...]float64{1, float64(w.PrefillTokens), float64(w.DecodeSeqs), float64(w.ContextTokens), w.Attention} {
+		for i, x := range [...]float64{
+			1, float64(max(0, w.PrefillTokens-c.PrefillFree)), float64(w.DecodeSeqs), float64(w.ContextTokens), w.Attention,
+			1 - math.Pow(1-c.ExpertShare, float64(w.PrefillTokens+w.DecodeSeqs)),
+		} {
 			done[i] += x
 		}
 		s.done = append(s.done, done)
