@@ -75,7 +75,7 @@ type Config struct {
 	Cost Cost
 }
 
-// Cost is a linear model of a step's time:
+// Cost is a model of a step's time, linear but for the last term:
 //
 //	step = Base
 //	     + PrefillToken  · tokens of prefill chunks
