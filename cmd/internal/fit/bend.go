@@ -60,6 +60,9 @@ func (f *fitter) keepBest(bent []simengine.Cost, gain float64) error {
 	best := *f
 	best.score = f.score * gain
 	for _, c := range bent {
+		if f.simulations >= f.most {
+			break
+		}
 		g := *f
 		g.score, g.config.Cost = math.Inf(1), c
 		if err := g.rounds(coefficients(c)); err != nil {

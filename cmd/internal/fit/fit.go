@@ -21,9 +21,10 @@ type Options struct {
 
 // Bounds of a fit.
 const (
-	roundsMax   = 12     // of simulation and regression
+	roundsMax   = 12     // of simulation and regression, for each start
 	searchMax   = 240    // simulations of the search
-	searchWork  = 400e6  // tokens generated in all simulations of the search
+	tokensMax   = 1e9    // generated in all simulations, some minutes of a core
+	leastMax    = 30     // simulations, though that be more
 	blocksTries = 14     // of the search for the number of blocks
 	settled     = 0.0005 // relative change of all coefficients
 	perfect     = 0.0005 // score at which there is nothing left to search for
@@ -35,7 +36,7 @@ func (r *Run) Fit(o Options) (simengine.Config, *Timeline, error) {
 	if o.Judged == nil {
 		o.Judged = func(int) bool { return true }
 	}
-	f := &fitter{run: r, Options: o, score: math.Inf(1)}
+	f := &fitter{run: r, Options: o, score: math.Inf(1), most: r.affordable()}
 	if r.Engine.Blocks > 0 {
 		f.pool = pool{blocks: r.Engine.Blocks, exact: true}
 	} else {
@@ -99,6 +100,16 @@ type fitter struct {
 	timeline    *Timeline
 	score       float64
 	simulations int
+	most        int // simulations, after which what is best so far is good enough
+}
+
+// affordable is how many simulations of the run are worth their time.
+func (r *Run) affordable() int {
+	tokens := 1.0
+	for i := range r.Requests {
+		tokens += float64(r.Requests[i].Output)
+	}
+	return max(leastMax, int(min(tokensMax/tokens, math.MaxInt32)))
 }
 
 // try simulates c and keeps it if it is the best so far.
@@ -137,7 +148,7 @@ func (f *fitter) rounds(x work) error {
 			moved = max(moved, math.Abs(next[i]-x[i])/max(next[i], x[i], 1e-15))
 		}
 		x = next
-		if moved < settled {
+		if moved < settled || f.simulations >= f.most {
 			return nil
 		}
 	}

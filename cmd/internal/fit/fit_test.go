@@ -145,7 +145,7 @@ func TestFitCountsTheBlocks(t *testing.T) {
 	}{
 		"by usage":         {func(*recording) {}, 0},
 		"by requests":      {func(rc *recording) { rc.remove = []string{"timeseries.csv"} }, 0.02},
-		"in a larger pool": {func(rc *recording) { rc.config.Blocks, rc.requests, rc.gap = 12_000, 400, 5*time.Millisecond }, 0.02},
+		"in a larger pool": {func(rc *recording) { rc.config.Blocks, rc.requests, rc.gap = 8_000, 250, 5*time.Millisecond }, 0.02},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,6 +179,36 @@ func TestFitMeasuresTheRequestOverhead(t *testing.T) {
 	rc.oneClock = false
 	if run, c, _ = fitted(t, rc.write(t)); c.Cost.RequestOverhead != 0 || !strings.Contains(strings.Join(run.Notes, "\n"), "another clock") {
 		t.Errorf("request overhead is %v with notes %q, want 0 and a word on the clocks", c.Cost.RequestOverhead, run.Notes)
+	}
+}
+
+// A recording of any length is fitted in bounded time.
+func TestFitSimulatesNoMoreThanItMay(t *testing.T) {
+	rc := recording{
+		config: preset(t, "llama3.1-8b-h100", func(c *simengine.Config) { c.Blocks = 3000 }), requests: 60,
+		gap: 25 * time.Millisecond, prompt: 900, output: 150, noise: 0.03, meta: func(m map[string]any) { delete(m, "kv_cache") },
+		remove: []string{"timeseries.csv"},
+	}
+	run, err := Read(rc.write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := run.affordable(); got < 50_000 || got > 200_000 {
+		t.Errorf("%d simulations of some 10,000 tokens are affordable, want 1e9 tokens in all", got)
+	}
+	all := 0
+	if _, _, err := run.Fit(Options{Progress: func(n int, _ float64) { all = n }}); err != nil {
+		t.Fatal(err)
+	}
+	most := 2*roundsMax + 2*roundsMax*(blocksTries+1) + roundsMax*(len(expertShares)+len(freeShares)+4) + searchMax + terms
+	if all == 0 || all > most {
+		t.Errorf("%d simulations, want at most %d", all, most)
+	}
+	for i := range run.Requests {
+		run.Requests[i].Output *= 1 << 18
+	}
+	if got := run.affordable(); got != leastMax {
+		t.Errorf("%d simulations of billions of tokens are affordable, want %d", got, leastMax)
 	}
 }
 

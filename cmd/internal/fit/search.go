@@ -12,7 +12,7 @@ import (
 func (f *fitter) searchBlocks() error {
 	at, step := f.config.Blocks, f.config.Blocks/16
 	score := f.score
-	for tries := 0; tries < blocksTries && step >= max(1, at/400); {
+	for tries := 0; tries < blocksTries && step >= max(1, at/400) && f.simulations < f.most; {
 		better := false
 		for _, blocks := range []int{at - step, at + step} {
 			g := *f
@@ -48,11 +48,7 @@ func (f *fitter) search() error {
 		}
 	}
 	base := f.config
-	tokens := 0.0
-	for i := range f.run.Requests {
-		tokens += float64(f.run.Requests[i].Output)
-	}
-	left := int(min(searchMax, searchWork/max(tokens, 1)))
+	left := min(searchMax, f.most-f.simulations)
 	eval := func(p []float64) (float64, error) {
 		left--
 		x := origin
