@@ -53,7 +53,7 @@ func (c *comparison) flags(cmd *cobra.Command) {
 	f.StringVar(&c.caddy, "caddy", "", "binary of Caddy with llm_prefix; caddy beside this program if empty")
 	f.StringVar(&c.trace, "trace", "", "file of conversations (see llmreplay traces); testdata/conversations/support.jsonl of the source if empty")
 	f.IntVar(&c.servers, "servers", 3, "vLLM servers, at least 2")
-	f.IntVar(&c.blocks, "blocks", 513, "KV blocks of 32 tokens of each server; where one cache holds all of the trace, no policy can beat one server's hits")
+	f.IntVar(&c.blocks, "blocks", 385, "KV blocks of 32 tokens of each server; where one cache holds all of the trace, no policy can beat one server's hits")
 	f.IntVar(&c.concurrency, "concurrency", 6, "conversations at once")
 	f.IntVar(&c.maxTokens, "max-tokens", 16, "length of each reply")
 	f.BoolVar(&c.json, "json", false, "print the report as one JSON object")

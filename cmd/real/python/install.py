@@ -16,8 +16,8 @@ import zipfile
 
 from pip._vendor.packaging.requirements import Requirement
 
-# For models that see or hear.
-UNUSED = {"torchaudio", "torchvision", "torchcodec"}
+# For models that see or hear; and torch brings a triton of its own.
+UNUSED = {"torchaudio", "torchvision", "torchcodec", "triton"}
 
 
 def pip(*args):
