@@ -81,9 +81,14 @@ bench-proxy:
 	$(GO) build -o $(BIN)/ ./cmd/caddy
 	cd bench && $(GO) run ./proxy --caddy ../$(BIN)/caddy
 
-# Engines on the virtual clock: a table, then a line for each bound.
-bench-sim:
+# Engines on the virtual clock, then a server on loopback: a table each, then a
+# line for each bound.
+bench-sim: bench-sim-live
 	$(GO) run ./cmd/internal/benchsim
+
+.PHONY: bench-sim-live
+bench-sim-live:
+	$(GO) run ./cmd/internal/livebench
 
 # The built binary names the module and takes the example.
 smoke: build

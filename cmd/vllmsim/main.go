@@ -22,9 +22,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/heap"
 )
 
 func main() {
+	heap.Pace()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := newRoot().ExecuteContext(ctx); err != nil {
