@@ -12,7 +12,7 @@ CADDY   := v2.11.9
 RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
 FUZZTIME ?= 20s
 
-.PHONY: all build vet test race e2e fuzz bench bench-prompt bench-proxy bench-sim fidelity replay replay-short knees run demo real record xcaddy smoke lint clean
+.PHONY: all build vet test race e2e fuzz bench bench-prompt bench-route bench-proxy bench-sim fidelity replay replay-short knees run demo real record xcaddy smoke lint clean
 
 all: build vet smoke test
 
@@ -43,8 +43,10 @@ fuzz:
 		done; \
 	done
 
-bench: bench-prompt bench-proxy bench-sim
-	$(GO) test -run '^$$' -bench . -benchmem ./caddyllm/... ./simengine/...
+# All of them, whichever misses a bound.
+bench:
+	@status=0; for b in bench-prompt bench-route bench-proxy bench-sim; do \
+		$(MAKE) --no-print-directory $$b || status=1; done; exit $$status
 
 # The engine model against a recorded run of a real vLLM; fails past the bounds
 # (llmreplay fit --help). Recordings aren't part of the repository.
@@ -75,6 +77,10 @@ knees:
 # The prompt scanner against JSON libraries, in a module of its own.
 bench-prompt:
 	cd bench && $(GO) run ./prompt
+
+# What a decision costs: a table, then a line for each bound.
+bench-route:
+	$(GO) run ./cmd/internal/benchroute
 
 # Requests through Caddy, against lb_policy random.
 bench-proxy:
