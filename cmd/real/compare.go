@@ -209,7 +209,9 @@ func (c *comparison) measure(ctx context.Context, dir, name string, t *trace.Tra
 	}
 	o.Result = replay.Summarize(name, records, time.Since(begin))
 	for i := range records {
-		if records[i].Class != "" && records[i].TTFT == 0 {
+		switch records[i].Class {
+		case "", replay.ClassStreamWithoutDone, replay.ClassErrorInStream: // the answer had begun
+		default:
 			o.Lost++
 		}
 	}
