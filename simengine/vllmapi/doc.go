@@ -3,15 +3,16 @@
 //
 // # What it serves
 //
-//	POST /v1/chat/completions, /v1/completions    streamed or not
-//	GET  /v1/models, /health, /ping, /version, /load, /metrics
-//	POST /tokenize, /detokenize, /ping
+//	POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages    streamed or not
+//	POST /v1/embeddings, /v1/messages/count_tokens, /tokenize, /detokenize
+//	GET  /v1/models, /v1/responses/{id}, /health, /ping, /version, /load, /metrics
 //
-// Other paths get 404 and other methods 405, in the words of vLLM's web
-// framework. Errors of the API have vLLM's shape and status; a prompt that is
-// too long is refused with 400 before a stream starts. A streamed answer's
-// header goes out at once, as from vLLM: the time to the first token is that
-// of the first event, not that of the header.
+// and, where Config says so, sleep and wake, the reset of the prefix cache, and
+// the loading of adapters. Other paths get 404 and other methods 405, in the
+// words of vLLM's web framework. Answers and errors have the form of those in
+// testdata/vllm; a prompt that is too long is refused with 400 before a stream
+// starts. A streamed answer's header goes out at once, as from vLLM: the time to
+// the first token is that of the first event, not that of the header.
 //
 // # Tokens and text
 //
@@ -32,19 +33,22 @@
 // Names in Config.ServedModels are adapters: they share the engine, but no
 // cached block.
 //
+// Thoughts, calls of tools with arguments that fit their schema, embeddings and
+// log probabilities follow from the seed, too.
+//
 // # What is left out
 //
-// Log probabilities (null), structured output, generated tool calls, beam
-// search, prompt embeddings, and all other routes of vLLM. Where vLLM answers a
-// cache miss with null, cached_tokens is 0 here: "unknown" and "none" differ.
+// Structured output, beam search, prompt embeddings, background responses, and
+// all other routes of vLLM. Stop strings are not looked for in calls of tools.
 // vLLM's usage of several prompts tells the cached tokens of the last one; here
-// they are summed up, as the prompt tokens are.
+// they are summed up, as the prompt tokens are. A prompt whose log
+// probabilities are asked for is not found in the cache later.
 //
 // # Reading guide
 //
-// server.go has the configuration and the routes, generate.go the way of a
-// request; request.go decodes it (form.go is JSON as Python reads it),
-// template.go and token.go make tokens of it, reply.go the answer, which
-// stream.go and whole.go send. faults.go breaks things on purpose: requests
-// by strike.go, the server as a whole by outage.go and door.go.
+// server.go has the configuration and routes.go the routes; generate.go is the
+// way of a request. The *request.go files decode it (form.go is JSON as Python
+// reads it), template.go and token.go make tokens of it, reply.go and part.go
+// the answer. stream.go sends its events, which event.go makes and the render*.go
+// files tell, one for each API. faults.go breaks things on purpose.
 package vllmapi
