@@ -10,7 +10,7 @@ CADDY   := v2.11.9
 # What links Caddy's standard modules takes minutes to build with -race, and is
 # nothing but imports.
 RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
-FUZZTIME ?= 20s
+FUZZTIME ?= 60s
 
 .PHONY: all build vet test race e2e fuzz bench bench-prompt bench-route bench-proxy bench-sim fidelity replay replay-short knees run demo real record xcaddy smoke lint clean
 
@@ -20,9 +20,10 @@ build:
 	$(GO) build -o $(BIN)/ ./cmd/caddy ./cmd/vllmsim ./cmd/llmreplay ./cmd/demo
 
 vet:
-	@unformatted=$$(gofmt -l caddyllm simengine cmd); \
+	@unformatted=$$(gofmt -l caddyllm simengine cmd bench); \
 	if [ -n "$$unformatted" ]; then echo "gofmt wants changes in:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
 
 test:
 	$(GO) test ./...

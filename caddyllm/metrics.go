@@ -85,7 +85,7 @@ func observeFirstToken(predicted, actual time.Duration) {
 }
 
 func observeEnd(c *choice, usage *route.Usage) {
-	if usage == nil || !usage.CachedKnown {
+	if usage == nil || !usage.CachedKnown || c.several {
 		return
 	}
 	metrics.tokens.WithLabelValues("all").Add(float64(usage.PromptTokens))

@@ -70,6 +70,8 @@ type choice struct {
 	reason string
 	prompt bool
 	stream bool
+	// several sequences were asked for: what of them was cached says little.
+	several bool
 }
 
 // desk is what one decision needs. Desks are reused: their scratch space makes
@@ -294,7 +296,7 @@ func (f *flight) decide(d *desk, r *http.Request, began time.Time) (choice, *rev
 	u := d.ups[from+picked.Index]
 	shared.sessions.put(f.session, u.Dial)
 	observeDecision(u.Dial, picked.Reason, time.Since(began))
-	return choice{Choice: picked, reason: string(picked.Reason), prompt: true, stream: req.Stream}, u, ""
+	return choice{Choice: picked, reason: string(picked.Reason), prompt: true, stream: req.Stream, several: req.Sequences > 1}, u, ""
 }
 
 // read finds what the decision needs of a request's body, or why it can't be
@@ -356,6 +358,7 @@ func routeRequest(s *prompt.Prompt) route.Request {
 		MaxTokens:   s.MaxTokens,
 		Sequences:   s.N,
 		Stream:      s.Stream,
+		Partial:     s.Previous != 0,
 	}
 	if !s.Kind.Generates() || s.Previous != 0 {
 		// It is work, but leaves nothing in the cache of KV blocks; or what it

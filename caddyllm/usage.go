@@ -94,7 +94,11 @@ func decodeUsage(data []byte) *route.Usage {
 		PromptTokens:     max(u.PromptTokens, u.InputTokens),
 		CompletionTokens: max(u.CompletionTokens, u.OutputTokens),
 	}
+	if u.InputTokens > 0 {
+		usage.Form = route.FormResponse
+	}
 	if u.CacheRead != nil {
+		usage.Form = route.FormMessage
 		usage.PromptTokens += *u.CacheRead + u.CacheCreated
 		usage.CachedTokens, usage.CachedKnown = *u.CacheRead, true
 	}

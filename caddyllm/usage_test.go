@@ -34,15 +34,15 @@ func TestUsageOfAnswers(t *testing.T) {
 		},
 		{
 			"responses", `{"output":[],"usage":{"input_tokens":40,"input_tokens_details":{"cached_tokens":32},"output_tokens":7,"total_tokens":47}}`,
-			&route.Usage{PromptTokens: 40, CompletionTokens: 7, CachedTokens: 32, CachedKnown: true},
+			&route.Usage{PromptTokens: 40, CompletionTokens: 7, CachedTokens: 32, CachedKnown: true, Form: route.FormResponse},
 		},
 		{ // as vLLM 0.32 answers: input_tokens are those that the cache neither had nor has now
 			"messages", `{"type":"message","usage":{"input_tokens":2,"output_tokens":3,"cache_creation_input_tokens":64,"cache_read_input_tokens":128}}`,
-			&route.Usage{PromptTokens: 194, CompletionTokens: 3, CachedTokens: 128, CachedKnown: true},
+			&route.Usage{PromptTokens: 194, CompletionTokens: 3, CachedTokens: 128, CachedKnown: true, Form: route.FormMessage},
 		},
 		{
 			"messages, streamed", "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":14,\"output_tokens\":0}}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"input_tokens\":14,\"output_tokens\":3,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0}}\n\n",
-			&route.Usage{PromptTokens: 14, CompletionTokens: 3, CachedKnown: true},
+			&route.Usage{PromptTokens: 14, CompletionTokens: 3, CachedKnown: true, Form: route.FormMessage},
 		},
 		{"negative in messages", `{"usage":{"input_tokens":9,"output_tokens":1,"cache_read_input_tokens":-1}}`, nil},
 		{"text that speaks of usage", `{"choices":[{"message":{"content":"\"usage\":{\"prompt_tokens\":1}"}}]}`, nil},

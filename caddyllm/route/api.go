@@ -56,8 +56,12 @@ type Request struct {
 	Model uint64
 	// MaxTokens is the asked bound of generated tokens, 0 if unknown.
 	MaxTokens int
-	// Sequences is the number of answers asked for (OpenAI's n); 0 means 1.
+	// Sequences is the number of answers asked for: OpenAI's n, for each prompt
+	// of a list; 0 means 1.
 	Sequences int
+	// Partial says that the prompt begins with what only the engine knows, such
+	// as an earlier response.
+	Partial bool
 	// Stream says that first bytes of the answer mark the first token. The
 	// first byte of an answer that isn't streamed comes with its last token.
 	Stream bool
@@ -98,8 +102,20 @@ type Usage struct {
 	PromptTokens     int
 	CompletionTokens int
 	CachedTokens     int
-	CachedKnown      bool // the engine reports cached tokens
+	CachedKnown      bool // the answer tells cached tokens
+	Form             Form
 }
+
+// Form is the form of an answer's usage. An engine may tell cached tokens in one
+// and not in another.
+type Form uint8
+
+const (
+	FormCompletion Form = iota // OpenAI's completions and chat completions
+	FormResponse               // OpenAI's responses
+	FormMessage                // Anthropic's messages
+	forms
+)
 
 // End says how a reservation ended.
 type End int

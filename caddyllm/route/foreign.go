@@ -162,7 +162,7 @@ func moved(before, after *Load) bool {
 func (u *upstream) restart() {
 	u.foreign = others{}
 	u.failures, u.stalled, u.probed = 0, false, never
-	u.factor, u.audit = 1, audit{}
+	u.factor, u.audit, u.told = 1, audit{}, [forms]int8{}
 }
 
 // guess is what others bring to an upstream whose load is unknown: as much as to

@@ -229,20 +229,40 @@ func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
 		r.tokens.add(f.model, float64(usage.PromptTokens), f.text)
 	}
 	u := f.up
-	if !usage.CachedKnown && u.promptTokens == 0 {
+	cached, known := u.cachedOf(f, usage)
+	// With several sequences the engine may count what they share among
+	// themselves: vLLM tells the last one's.
+	if !known || f.several {
 		return
-	}
-	// vLLM to 0.19 at least tells nothing where nothing was cached: silence of
-	// an engine that told before is a zero.
-	cached := 0.0
-	if usage.CachedKnown {
-		cached = float64(min(max(usage.CachedTokens, 0), usage.PromptTokens))
 	}
 	r.peers.learnGuess(f, cached)
 	u.matchedTokens += f.matched
 	u.cachedTokens += cached
 	u.promptTokens += float64(usage.PromptTokens)
 	r.audit(u, f.matched, cached, r.blockTokens(f.model))
+}
+
+// silences is how many answers in a row that should have told of a hit, and
+// told nothing, are taken for misses. Then the engine no longer tells, as after
+// a restart with another option.
+const silences = 20
+
+// cachedOf is how many tokens of the prompt were cached, if that is known. vLLM
+// to 0.19 at least tells nothing where nothing was cached: silence of an engine
+// that told before, in the same form, is a zero.
+func (u *upstream) cachedOf(f *flight, usage *Usage) (cached float64, known bool) {
+	told := &u.told[min(usage.Form, forms-1)]
+	if usage.CachedKnown {
+		*told = silences
+		return float64(min(max(usage.CachedTokens, 0), usage.PromptTokens)), true
+	}
+	if *told == 0 {
+		return 0, false
+	}
+	if f.matched > 0 {
+		*told--
+	}
+	return 0, true
 }
 
 // audit corrects the believed capacity: predicted hits that missed were

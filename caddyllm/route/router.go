@@ -94,6 +94,7 @@ type flight struct {
 	text       float64  // bytes of the prompt that tokens are estimated from
 	model      uint64
 	stream     bool
+	several    bool // sequences
 	owned      bool // sent to the owner that peers agree on
 	decoding   bool
 	sent       time.Duration
@@ -147,6 +148,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms) 
 		text:       textBytes(q),
 		model:      q.Model,
 		stream:     q.Stream,
+		several:    q.Sequences > 1,
 		owned:      c.owned,
 		sent:       now,
 	}
@@ -293,10 +295,11 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(max(s, 0), 3600) * float64(time.Second))
 }
 
-// textBytes is what tokens per byte can be learned from: a prompt with images
-// has tokens that no byte of text stands for.
+// textBytes is what tokens per byte can be learned from: a prompt with images,
+// or with a beginning that only the engine knows, has tokens that no byte of
+// text stands for, and of a list of prompts all are counted.
 func textBytes(q *Request) float64 {
-	if q.ExtraTokens > 0 {
+	if q.ExtraTokens > 0 || q.Partial || q.Sequences > 1 {
 		return 0
 	}
 	return float64(q.Bytes)

@@ -356,11 +356,73 @@ func TestSilenceOfAnEngineThatToldIsAMiss(t *testing.T) {
 		before := d.r.Snapshot(d.now)[0].Capacity
 		for i := range 3 * auditRequests {
 			c := d.pick(prompt("same", 10))
-			d.r.Done(d.now, c.Ticket, Completed, &Usage{PromptTokens: 640, CachedKnown: told && i == 0})
+			// Now and then a block is cached after all.
+			usage := &Usage{PromptTokens: 640, CachedKnown: told && i%10 == 0}
+			if usage.CachedKnown {
+				usage.CachedTokens = 64
+			}
+			d.r.Done(d.now, c.Ticket, Completed, usage)
 		}
 		if got := d.r.Snapshot(d.now)[0].Capacity; (got < before) != told {
 			t.Errorf("told %t: capacity went from %d to %d blocks", told, before, got)
 		}
+	}
+}
+
+// One answer of an API that tells doesn't make chats misses that tell nothing,
+// and an engine that no longer tells is believed so after some of them.
+func TestSilenceCountsOnlyWhereAnEngineTold(t *testing.T) {
+	known := Usage{PromptTokens: 640, CachedTokens: 600, CachedKnown: true, Form: FormResponse}
+	for name, c := range map[string]struct {
+		told    Usage
+		restart bool
+	}{
+		"another form": {told: known},
+		"a restart":    {told: Usage{PromptTokens: 640, CachedTokens: 600, CachedKnown: true}, restart: true},
+	} {
+		d := newDesk(t, 1)
+		page := &Load{Running: Known(0), CapacityTokens: Known(64_000), StartTime: Known(100)}
+		d.r.Scraped(d.now, d.targets[0].ID, page)
+		before := d.r.Snapshot(d.now)[0].Capacity
+		told := c.told
+		d.r.Done(d.now, d.pick(prompt("same", 10)).Ticket, Completed, &told)
+		if c.restart {
+			page.StartTime = Known(500)
+			d.r.Scraped(d.now, d.targets[0].ID, page)
+		}
+		for range 3 * auditRequests {
+			d.r.Done(d.now, d.pick(prompt("same", 10)).Ticket, Completed, &Usage{PromptTokens: 640})
+		}
+		if got := d.r.Snapshot(d.now)[0].Capacity; got != before {
+			t.Errorf("%s: capacity went from %d to %d blocks", name, before, got)
+		}
+	}
+	// A flag that went away without a sign costs one correction at most.
+	d := newDesk(t, 1)
+	d.r.Scraped(d.now, d.targets[0].ID, &Load{Running: Known(0), CapacityTokens: Known(64_000)})
+	before := d.r.Snapshot(d.now)[0].Capacity
+	for i := range 6 * auditRequests {
+		usage := Usage{PromptTokens: 640, CachedTokens: 600, CachedKnown: i < auditRequests-silences}
+		d.r.Done(d.now, d.pick(prompt("same", 10)).Ticket, Completed, &usage)
+	}
+	if got := d.r.Snapshot(d.now)[0].Capacity; got < before*3/4 {
+		t.Errorf("capacity went from %d to %d blocks", before, got)
+	}
+}
+
+// The second of two answers to a cold prompt finds the first one's blocks, and
+// that is no hit that was missed here.
+func TestCachedTokensOfSeveralAnswersTeachNothing(t *testing.T) {
+	d := newDesk(t, 1)
+	d.r.Scraped(d.now, d.targets[0].ID, &Load{Running: Known(0), CapacityTokens: Known(20_000)})
+	before := d.r.Snapshot(d.now)[0].Capacity
+	for i := range 4 * auditRequests {
+		q := prompt(i, 20)
+		q.Sequences = 2
+		d.r.Done(d.now, d.pick(q).Ticket, Completed, &Usage{PromptTokens: 1280, CachedTokens: 1264, CachedKnown: true})
+	}
+	if got := d.r.Snapshot(d.now)[0].Capacity; got != before {
+		t.Errorf("capacity went from %d to %d blocks", before, got)
 	}
 }
 

@@ -55,6 +55,7 @@ type upstream struct {
 	cachedTokens  float64
 	promptTokens  float64
 	audit         audit
+	told          [forms]int8 // silences that still are answers, by form of usage
 }
 
 func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
