@@ -40,8 +40,9 @@ type LLMPrefix struct {
 
 	// How many bytes of a request body are looked into, 1 KiB to 256 MiB. A
 	// larger body is streamed to the upstream; its beginning still gives
-	// affinity where it holds the prompt. Each request in flight holds at
-	// most this much memory. Default: 8 MiB.
+	// affinity where it holds the prompt. Each request keeps as much of its
+	// body until its answer ends, so that a retry can send it again; a coded
+	// body takes as much again while it is decoded. Default: 8 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 
 	// Prompt bytes per hash block, 64 to 4096. Smaller blocks see shorter

@@ -96,6 +96,10 @@ func TestAPortThatRefusesAndOpensAgain(t *testing.T) {
 // and it knows nothing.
 func TestARestartThatTakesTime(t *testing.T) {
 	l := listen(t)
+	l.store.put("resp_1", nil, []byte("{}"))
+	if err := l.adapters.load(adapter{"late", "late"}, false, "m"); err != nil {
+		t.Fatal(err)
+	}
 	begin := time.Now()
 	if _, err := l.Faults().Add(Fault{Kind: FaultRestart, For: 30 * time.Second}); err != nil {
 		t.Fatal(err)
@@ -107,6 +111,9 @@ func TestARestartThatTakesTime(t *testing.T) {
 	l.at(begin.Add(31 * time.Second))
 	if got := l.health(t); got != 200 {
 		t.Errorf("health is %d after the start", got)
+	}
+	if l.store.get("resp_1") != nil || l.adapters.has("late") {
+		t.Error("a new process knows an answer, or an adapter that was loaded into the old one")
 	}
 	families, err := l.c.Exporter.Gather()
 	if err != nil {

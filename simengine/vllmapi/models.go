@@ -20,6 +20,16 @@ type adapters struct {
 	list []adapter
 }
 
+// reset leaves those that a server begins with.
+func (a *adapters) reset(names []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = nil
+	for _, name := range names {
+		a.list = append(a.list, adapter{name, name})
+	}
+}
+
 func (a *adapters) has(name string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

@@ -116,6 +116,8 @@ func (fs *Faults) apply(current, wanted serverState, restart bool) serverState {
 // restart is what a new process starts with.
 func (fs *Faults) restart() {
 	fs.s.c.Driver.Restart()
+	fs.s.store.clear()
+	fs.s.adapters.reset(fs.s.c.ServedModels)
 	if fs.s.c.Exporter != nil {
 		fs.s.c.Exporter.Restart(time.Now())
 	}

@@ -160,9 +160,7 @@ func New(c Config) (*Server, error) {
 		routes:      c.routes(),
 		idSeed:      mix(c.Seed) ^ xxhash.Sum64String(c.Instance),
 	}
-	for _, name := range c.ServedModels {
-		s.adapters.list = append(s.adapters.list, adapter{name, name})
-	}
+	s.adapters.reset(c.ServedModels)
 	if c.StoredResponses >= 0 {
 		s.store = newStore(cmp.Or(c.StoredResponses, DefaultStoredResponses))
 	}

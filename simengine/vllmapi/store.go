@@ -65,6 +65,17 @@ func (s *store) get(id string) *stored {
 	return s.byID[id]
 }
 
+// clear forgets all answers.
+func (s *store) clear() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.byID)
+	s.order, s.tokens = nil, 0
+}
+
 // turns is the conversation that ends with an answer, nil if that is unknown.
 func (s *store) turns(id string) []turn {
 	if r := s.get(id); r != nil {

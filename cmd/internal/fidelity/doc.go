@@ -1,4 +1,5 @@
-// Package fidelity holds the simulator against recordings of vLLM itself: what
-// differs is a failure unless docs/fidelity.md lists it, and what the page lists
-// must differ.
+// Package fidelity holds the simulator against recordings of vLLM itself: the
+// cached tokens of each request of a sequence, and the gauges as clients leave.
+// What differs in form is held in simengine/vllmapi and vllmmetrics;
+// docs/fidelity.md tells what does and why.
 package fidelity
