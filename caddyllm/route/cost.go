@@ -1,6 +1,9 @@
 package route
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // The constants of the cost. They are those of the decision's ablation over
 // nine workloads; within a factor of two, each moves the result by a few
@@ -14,6 +17,11 @@ const (
 	attention = 4.5e-5
 	// stall (θ) is how much each decoding request slows a prefill.
 	stall = 0.05
+	// unavoidable is the part of θ that counts for work that must be done
+	// wherever the request goes: it stalls somebody's answers in any case, and
+	// counted whole it would herd long prompts to the upstream that decodes
+	// least, which then never gets to decode more.
+	unavoidable = 0.3
 	// replication (α) is how strongly demand beyond what one upstream can
 	// carry makes a copy of a popular block worth its cost.
 	replication = 8
@@ -31,6 +39,7 @@ type candidate struct {
 	owned  bool    // peers would choose it
 	home   bool    // of the request's session
 	kept   float64 // of a home: cost if it held all of the prompt, seconds
+	stalls float64 // seconds that each prefilled token costs those that decode
 }
 
 // rank comes before cost.
@@ -49,7 +58,7 @@ type terms struct {
 	work    float64 // S, prefill tokens
 	worth   float64 // S'
 	ahead   float64 // W
-	stalls  float64 // θ·decoding
+	stalls  float64 // what it takes from those that decode, seconds
 	memory  float64 // seconds
 	step    float64 // what is left of the step in progress, seconds
 	cost    float64 // seconds
@@ -61,6 +70,7 @@ type outlook struct {
 	prompt  float64 // tokens
 	block   float64 // tokens
 	unknown others  // what others bring where no page counts
+	least   float64 // S' where it is least
 	heard   float64 // weight of the queue that others bring
 }
 
@@ -123,11 +133,20 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 		r.candidates[owner].owned = true
 		o.heard = peersHeard
 	}
+	least := math.Inf(1)
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		t := r.terms(now, c, &o)
-		c.cost, c.first = t.cost, t.first
-		c.kept = t.cost - (t.worth-requestWork)*(1+t.stalls)/c.up.rate
+		c.cost, c.first, c.stalls = t.cost, t.first, t.stalls/t.worth
+		c.kept = t.cost - (t.worth-requestWork)*(1/c.up.rate+c.stalls)
+		least = min(least, t.worth)
+	}
+	o.least = least
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		spared := (1 - unavoidable) * least * c.stalls
+		c.cost -= spared
+		c.kept -= spared
 	}
 	return o
 }
@@ -161,12 +180,12 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
 	brought.waiting *= o.heard
 	t.ahead = r.ahead(now, u, brought)
 	t.memory = r.memoryWait(u, o.prompt, c.known)
-	t.stalls = stall * (float64(u.decoding) + brought.running)
+	t.stalls = stall * (float64(u.decoding) + brought.running) * (t.worth - (1-unavoidable)*o.least) / u.rate
 	// Behind a prefill of ours the step ends in any case before our turn.
 	if u.decoding > 0 && len(u.queue) == 0 {
 		t.step = u.pulse.rest(now)
 	}
-	t.cost = (t.ahead+t.worth*(1+t.stalls))/u.rate + t.memory + t.step
+	t.cost = (t.ahead+t.worth)/u.rate + t.stalls + t.memory + t.step
 	t.first = (t.ahead+t.work)/u.rate + t.memory + t.step
 	return t
 }

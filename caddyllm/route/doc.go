@@ -14,7 +14,8 @@
 //	        plus the queue of others that scrapes show
 //	mem   = seconds until r has room for the request's KV blocks
 //	step  = what is left of r's step in progress, heard from passing streams
-//	cost  = (W + S'·(1 + θ·decoding)) / rate + mem + step
+//	stall = θ·decoding·(S' - 0.7·least S')    what it takes from those that decode
+//	cost  = (W + S' + stall) / rate + mem + step
 //
 // The smallest cost wins; costs within the noise of the estimate are a tie,
 // decided by rendezvous hashing of the prompt's first block that none of the

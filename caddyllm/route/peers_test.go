@@ -18,7 +18,8 @@ func crowded(t *testing.T, n int) *desk {
 	for range 2 * peersAfter {
 		d.now = d.now.Add(time.Second / time.Duration(n))
 		for i := range n {
-			d.scrape(i, 0, 2)
+			u := d.r.upstreams[d.r.slots[d.targets[i].ID]]
+			d.scrape(i, 0, float64(2*u.inFlight()))
 		}
 	}
 	return d
@@ -63,7 +64,7 @@ func TestAloneThereIsNoOwner(t *testing.T) {
 	for round := range 4 * peersAfter {
 		d.now = d.now.Add(time.Second)
 		for i := range d.targets {
-			own := len(d.r.upstreams[d.r.slots[d.targets[i].ID]].queue) + d.r.upstreams[d.r.slots[d.targets[i].ID]].decoding
+			own := d.r.upstreams[d.r.slots[d.targets[i].ID]].inFlight()
 			stray := 0
 			if round%10 == 0 && i == 0 {
 				stray = 1

@@ -116,7 +116,7 @@ func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
 			MatchedBlocks: int(c.blocks),
 			Queue:         t.ahead / c.up.rate,
 			Prefill:       t.work / c.up.rate,
-			Stall:         t.worth * t.stalls / c.up.rate,
+			Stall:         t.stalls,
 			Copy:          (t.work - t.worth) / c.up.rate,
 			Memory:        t.memory,
 			Step:          t.step,
