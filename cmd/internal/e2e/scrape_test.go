@@ -209,12 +209,28 @@ func TestFC75FirstSecondsAfterStart(t *testing.T) {
 				}
 			})
 		}
+		// All are in flight at once: what was answered sooner gets more.
+		var engines []*engine
+		for _, f := range faces {
+			engines = append(engines, f.engine)
+			f.engine.hold()
+		}
 		g := site{upstreams: faceAddrs(faces)}.start(t)
 		answers := make(chan answer)
 		for i := range 100 {
 			go func() { // ends with its request
 				answers <- g.post("/v1/chat/completions", chat(user(text(fmt.Sprint("early", i), 400)), nil))
 			}()
+		}
+		eventually(t, "all requests have arrived", func() bool {
+			sum := 0
+			for _, n := range landed(engines, nil) {
+				sum += n
+			}
+			return sum == 100
+		})
+		for _, f := range faces {
+			f.engine.release()
 		}
 		counts := map[string]int{}
 		for range 100 {
