@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -185,6 +186,14 @@ func (g *gateway) get(path string) answer {
 		g.t.Fatal(err)
 	}
 	a, err := g.do(req)
+	// A server that a reload shuts down closes connections on which no request
+	// has arrived yet, and one may be on its way.
+	for range 3 {
+		if !errors.Is(err, io.EOF) {
+			break
+		}
+		a, err = g.do(req)
+	}
 	if err != nil {
 		g.t.Fatalf("GET %s: %v", path, err)
 	}
