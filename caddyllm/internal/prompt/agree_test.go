@@ -1,0 +1,166 @@
+package prompt
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prefix"
+)
+
+// expect is what Scan should say of a body, by way of the twin.
+func expect(kind Kind, root *node, block int) (Prompt, Status) {
+	f := fieldsOf(root, topField)
+	var w twin
+	w.prompt(kind, f)
+	if !w.found {
+		return Prompt{}, NoPrompt
+	}
+	whole := func(n *node) int {
+		if n == nil {
+			return 0
+		}
+		i, err := strconv.ParseUint(n.raw, 10, 31)
+		if err != nil {
+			return 0
+		}
+		return int(i)
+	}
+	number := func(from field) int {
+		n := whole(f[from])
+		if v := f[fSampling]; n == 0 && v.is('{') {
+			for i, key := range v.keys {
+				if topField([]byte(key)) == from {
+					n = whole(v.members[i])
+				}
+			}
+		}
+		return n
+	}
+	p := Prompt{Bytes: w.out.Len() + w.others, ExtraTokens: w.extra, Kind: w.kind}
+	for from, to := range map[field]*uint64{fSession: &p.Session, fPrevious: &p.Previous} {
+		if n := f[from]; n.is('"') && n.text != "" {
+			*to = xxhash.Sum64String(shortestForm(n.text))
+		}
+	}
+	for _, m := range []field{fMaxNewTokens, fMaxTokens, fMaxOutputTokens, fMaxCompletionTokens} {
+		if n := number(m); n > 0 {
+			p.MaxTokens = n
+		}
+	}
+	p.N = min(max(1, number(fN))*w.prompts, math.MaxInt32)
+	p.Stream = f[fStream] != nil && f[fStream].raw == "true"
+	if o := f[fStreamOptions]; o.is('{') {
+		for i, key := range o.keys {
+			if key == "include_usage" {
+				p.IncludeUsage = o.members[i].raw == "true"
+			}
+		}
+	}
+	seed := uint64(0)
+	if m := f[fModel]; m.is('"') && m.text != "" {
+		p.ModelName, p.Model = []byte(m.text), xxhash.Sum64String(m.text)
+		seed = p.Model
+	}
+	if salt := f[fCacheSalt]; salt.is('"') && salt.text != "" {
+		p.SaltPresent = true
+		seed = seed*0x9e3779b97f4a7c15 ^ xxhash.Sum64String(shortestForm(salt.text))
+	}
+	var c prefix.Chain
+	c.Reset(nil, block)
+	c.Write(w.out.Bytes())
+	p.Whole = c.Whole(seed)
+	p.Chain = c.Seal(seed)
+	return p, OK
+}
+
+// likeness reports whether both read the body's text the same way:
+// encoding/json replaces invalid UTF-8 and lone surrogates, which Python
+// refuses and keeps; the scanner gives up nesting earlier; and the twin knows
+// nothing of the billing line.
+func likeness(body []byte, n *node, depth int) bool {
+	if depth == 0 && !utf8.Valid(body) || depth >= maxDepth {
+		return false
+	}
+	for _, text := range append([]string{n.text}, n.keys...) {
+		if strings.ContainsRune(text, utf8.RuneError) || strings.HasPrefix(text, string(billing)) {
+			return false
+		}
+	}
+	for _, m := range n.members {
+		if !likeness(body, m, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+func samePrompt(a, b Prompt) bool {
+	if len(a.Chain) != len(b.Chain) || shared(a.Chain, b.Chain) != len(a.Chain) || !bytes.Equal(a.ModelName, b.ModelName) {
+		return false
+	}
+	return a.Whole == b.Whole && a.Bytes == b.Bytes && a.ExtraTokens == b.ExtraTokens && a.Model == b.Model && a.MaxTokens == b.MaxTokens &&
+		a.Kind == b.Kind && a.Session == b.Session && a.Previous == b.Previous &&
+		a.N == b.N && a.Stream == b.Stream && a.IncludeUsage == b.IncludeUsage && a.SaltPresent == b.SaltPresent
+}
+
+// compare checks one body against the twin, and its heads against each other.
+func compare(t *testing.T, s *Scanner, kind Kind, body []byte) {
+	got, status := s.Scan(kind, body, true, block)
+	got.Chain = append([]uint64(nil), got.Chain...)
+	root, ok := tree(body)
+	if ok && likeness(body, root, 0) {
+		if root.kind != '{' {
+			if status != Broken {
+				t.Fatalf("Scan(%v, %q) = status %d, want Broken", kind, body, status)
+			}
+		} else if want, wantStatus := expect(kind, root, block); status != wantStatus || !samePrompt(got, want) {
+			t.Fatalf("Scan(%v, %q) = %+v, status %d; the twin has %+v, status %d", kind, body, got, status, want, wantStatus)
+		}
+	}
+	if status == OK {
+		var fresh Scanner
+		if again, _ := fresh.Scan(kind, body, true, block); !samePrompt(again, got) {
+			t.Fatalf("Scan(%v, %q) = %+v in a used scanner, %+v in a fresh one", kind, body, got, again)
+		}
+	}
+	// A head is read where it stands last; of a body that is wrong in a value
+	// overridden later only the head shows it.
+	head := body[:len(body)*2/3]
+	if _, headStatus := s.Scan(kind, head, false, block); ok && headStatus == Broken && status != Broken {
+		t.Fatalf("Scan(%v, %q) is broken, a head of a good body", kind, head)
+	}
+}
+
+var seeds = []string{
+	`{"model":"m","messages":[{"role":"user","content":"hi"}]}`,
+	`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"image_url","image_url":{"url":"data:image\/png;base64,AAAA","detail":"low"}}]}],"cache_salt":"s","stream":true,"stream_options":{"include_usage":true}}`,
+	`{"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"number","maximum":1.5e3}}}}}],"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}}]},{"role":"tool","tool_call_id":"c","content":"\u00e9\ud83d\ude00\n"}],"n":3}`,
+	`{"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"r"},{"type":"image","source":{"type":"base64","data":"AA"}}]}]},{"role":"assistant","content":[{"type":"thinking","thinking":"h"},{"type":"tool_use","id":"t","name":"n","input":{"a":[1,true,null]}}]}]}`,
+	`{"instructions":"i","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"o"},{"type":"reasoning","summary":[{"text":"s"}]}],"reasoning":{"effort":"low"},"previous_response_id":"r"}`,
+	`{"prompt":["a","b","c"],"max_tokens":5}`, `{"prompt":[[1,2],[3]]}`, `{"prompt":[1, 2 ,3,-1,1.5,2147483648,{"a" : 1}]}`, `{"input":"x","query":"q","documents":["d",{"text":"e"}],"text":"t"}`,
+	`{"messages":[null,1,"x",{}],"messages":[{"content":{"a":[]}}]}`, `{"a":[[[{}]]],"messages":"x"}`, `[]`, `nul`, `{"messages":[{"content":"\ud800x"}]}`, "\xef\xbb\xbf{}", `{"messages":[{"content":NaN}]}`,
+	`{"tools":[{"function":{"parameters":{"a":1,"b":{"x":1,"x":2},"a":3,"\u0061":4},"name":"f","x":1},"type":"function"},{"type":"web_search"},7],"chat_template_kwargs":{"b":[1],"a":{"c":1},"b":2},"messages":[{"role":"assistant","content":[{"type":"tool_use","input":{"k":1,"k":2}}]},{"type":"item_reference","id":"m"}]}`,
+	`{"messages":[[{"role":"user","content":"a"}],[{"role":"user","content":"b"}],"x"],"session_id":"s"}`,
+	`{"text":"t","image_data":["iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB",{"url":"x"}],"sampling_params":{"max_new_tokens":9,"n":2},"input_ids":[1]}`,
+	`{"prompt_embeds":"AAAA","add_special_tokens":false}`, `{"token_ids":[1,2],"features":{"mm_hashes":{"image":["h"]}},"sampling_params":{"max_tokens":3}}`,
+	`{"texts":["a","b"],"images":["data:image/png;base64,AA"]}`,
+	`{"messages":[{"role":"user","content":[{"content":[{"content":[{"content":[{"content":[{"content":"deep"}]}]}]}]}]}]}`,
+}
+
+func FuzzScanAgreesWithItsTwin(f *testing.F) {
+	for _, seed := range seeds {
+		for kind := None; kind <= Audio; kind++ {
+			f.Add(byte(kind), []byte(seed))
+		}
+	}
+	var s Scanner
+	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
+		compare(t, &s, Kind(kind%byte(Audio+1)), body)
+	})
+}
