@@ -1,16 +1,12 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"testing"
-	"time"
 
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/simtest"
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
-	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
-	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
-	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
 )
 
 // simOptions are what tests change about a simulated engine.
@@ -38,37 +34,7 @@ func newSim(t *testing.T, opts ...func(*simOptions)) http.Handler {
 	config.Blocks = o.kvTokens / config.BlockSize
 	config.MaxModelLen = o.maxModelLen
 	config.Cost = o.cost
-	engine, err := simengine.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var driver *live.Driver
-	exporter, err := vllmmetrics.New(vllmmetrics.Options{
-		Model:       model,
-		Cache:       vllmmetrics.CacheInfoOf(config),
-		Stats:       func(int) simengine.Stats { return driver.Stats() },
-		Start:       time.Now(),
-		MaxModelLen: config.MaxModelLen,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	driver = live.New(engine, live.Options{Speed: o.speed, Observe: exporter.Observer(0)})
-	server, err := vllmapi.New(vllmapi.Config{Model: model, Driver: driver, Exporter: exporter})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { // ends at the test's end, which waits for it
-		defer close(ended)
-		_ = driver.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
-	return server
+	return simtest.Start(t, simtest.Server{Model: model, Engine: config, Speed: o.speed})
 }
 
 // slowModel prefills so slowly that a test can interrupt it.

@@ -2,16 +2,13 @@ package fidelity
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/simtest"
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
-	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
-	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmapi"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
 )
 
@@ -36,34 +33,7 @@ func recordedServer() simengine.Config {
 // thousand times as fast as the clock.
 func simulated(t *testing.T, config simengine.Config, profile vllmmetrics.Profile) http.Handler {
 	t.Helper()
-	engine, err := simengine.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var driver *live.Driver
-	exporter, err := vllmmetrics.New(vllmmetrics.Options{
-		Model: model, Cache: vllmmetrics.CacheInfoOf(config), Profile: profile,
-		Stats: func(int) simengine.Stats { return driver.Stats() }, Start: time.Now(), MaxModelLen: config.MaxModelLen,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	driver = live.New(engine, live.Options{Speed: 1000, Observe: exporter.Observer(0)})
-	server, err := vllmapi.New(vllmapi.Config{Model: model, Driver: driver, Exporter: exporter})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { // ends at the test's end, which waits for it
-		defer close(ended)
-		_ = driver.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
-	return server
+	return simtest.Start(t, simtest.Server{Model: model, Engine: config, Profile: profile, Speed: 1000})
 }
 
 // ask sends one request to a handler and returns its whole answer.
