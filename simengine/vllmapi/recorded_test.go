@@ -3,6 +3,7 @@ package vllmapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -126,35 +127,44 @@ func form200(answer string) string {
 	if !strings.HasPrefix(answer, "data: ") && !strings.HasPrefix(answer, "event: ") {
 		return shape(answer)
 	}
-	var events []string
+	// Events of one choice come in order; whose come first is chance, there and
+	// here. The choice with most kinds of events stands for all: a token that is
+	// half a character brings none. But each has one beginning and one end.
+	choices := make(map[string][]string)
+	ends, last := 0, ""
 	for _, e := range strings.Split(strings.TrimSpace(answer), "\n\n") {
 		name, data, _ := strings.Cut(e, "data: ")
-		if data != "[DONE]" {
+		choice := ""
+		if m := choiceIndex.FindStringSubmatch(data); m != nil {
+			choice = m[1]
+		}
+		if data == "[DONE]" {
+			ends++
+		} else {
 			data = shape(data)
 		}
-		events = append(events, name+data)
+		last = name + data
+		choices[choice] = append(choices[choice], last)
 	}
-	ends := 0
-	for _, e := range events {
-		if e == "[DONE]" {
-			ends++
+	var most []string
+	var b strings.Builder
+	for _, choice := range slices.Sorted(maps.Keys(choices)) {
+		// How many tokens an event brings depends on the reader's speed.
+		events := slices.Compact(choices[choice])
+		if choice == "" {
+			b.WriteString(strings.Join(events, "\n") + "\n")
+			continue
 		}
+		if len(events) > len(most) {
+			most = events
+		}
+		fmt.Fprintf(&b, "choice %s from %s to %s\n", choice, events[0], events[len(events)-1])
 	}
-	// How many tokens an event brings depends on the reader's speed.
-	return fmt.Sprintf("%s\n%d ends, choices %v", strings.Join(slices.Compact(events), "\n"), ends, choices(answer))
+	fmt.Fprintf(&b, "%s\n%d ends, last %s", strings.Join(most, "\n"), ends, last)
+	return b.String()
 }
 
 var choiceIndex = regexp.MustCompile(`"choices":\[\{"index":(\d+)`)
-
-// choices are the numbers of the choices that the events of a stream bring.
-func choices(stream string) []string {
-	var all []string
-	for _, m := range choiceIndex.FindAllStringSubmatch(stream, -1) {
-		all = append(all, m[1])
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
 
 // told are the members whose texts are of the protocol, not of the model.
 var told = map[string]bool{
