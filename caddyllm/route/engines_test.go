@@ -10,14 +10,15 @@ import (
 // engine is a stand-in for an inference engine: requests wait for one of its
 // slots, then for 50 ms and 1 ms per 16 uncached tokens, then decode.
 type engine struct {
-	slots   int
-	stuck   bool // takes requests and computes nothing
-	cached  map[uint64]bool
-	waiting []*job
-	running []*job
-	prompts float64 // counters of its page
-	outputs float64
-	most    int // requests at once
+	slots    int
+	stuck    bool // takes requests and computes nothing
+	slowness int  // times as long for a prefill
+	cached   map[uint64]bool
+	waiting  []*job
+	running  []*job
+	prompts  float64 // counters of its page
+	outputs  float64
+	most     int // requests at once
 }
 
 type job struct {
@@ -108,7 +109,7 @@ func (f *farm) run(e *engine) {
 				e.cached[h] = true
 			}
 		}
-		j.first = f.now.Add(50*time.Millisecond + time.Duration(uncached/16)*time.Millisecond)
+		j.first = f.now.Add(time.Duration(max(e.slowness, 1)) * (50*time.Millisecond + time.Duration(uncached/16)*time.Millisecond))
 		j.end = j.first.Add(j.decode)
 		e.running = append(e.running, j)
 	}
@@ -130,19 +131,25 @@ func (f *farm) giveUp(patience time.Duration) {
 }
 
 // FC-33 under load: forty of two hundred users at a time, who share 8 KiB and
-// have 2 KiB of their own, keep all slots of four engines busy.
+// have 2 KiB of their own, keep all slots of four engines busy, and come back to
+// what holds their own.
 func TestFC33SharedSystemPromptKeepsAllBusy(t *testing.T) {
 	f := newFarm(t, 4)
 	served := 0
 	counts := make([]int, 4)
-	turns := make([]int, 200)
-	next := 0
+	turns, last := make([]int, 200), make([]int, 200)
+	next, back := 0, 0
 	var send func()
 	send = func() {
 		user := next % 200
 		next++
 		turns[user]++
-		counts[f.send(prompt("system", 32, user, 8+turns[user]), 900*time.Millisecond, func() { served++; send() })]++
+		on := f.send(prompt("system", 32, user, 8+turns[user]), 900*time.Millisecond, func() { served++; send() })
+		counts[on]++
+		if turns[user] > 1 && on == last[user] {
+			back++
+		}
+		last[user] = on
 	}
 	for range 40 {
 		send()
@@ -153,6 +160,9 @@ func TestFC33SharedSystemPromptKeepsAllBusy(t *testing.T) {
 	// A slot serves at most one request per 0.95 s: 16 slots, 60 s.
 	if served < 900 {
 		t.Errorf("%d requests are served in a minute, want at least 900 of at most 1,010", served)
+	}
+	if again := next - 200; back*10 < again*8 {
+		t.Errorf("%d of %d later turns are where the user's last was, want 80 %%", back, again)
 	}
 	if total := counts[0] + counts[1] + counts[2] + counts[3]; slices.Max(counts)*10 > total*4 {
 		t.Errorf("of %d requests the upstreams get %v, want at most 40 %% each", total, counts)

@@ -89,7 +89,7 @@ func (u *upstream) judgePage() {
 	u.foreign = foreign
 	// The page shows a moment since the last scrape, and any of what was in
 	// flight since then may be in it.
-	u.peakPrefill, u.peakTotal = len(u.queue), u.inFlight()
+	u.peakPrefill, u.peakTotal = u.waiting, u.inFlight()
 
 	u.capacity, u.used = u.load.CapacityTokens.Value, u.load.KVUsage.Value*u.load.CapacityTokens.Value
 	u.pageFrom, u.pageUntil, u.frozen = -never, never, -never

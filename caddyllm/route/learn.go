@@ -232,7 +232,7 @@ func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
 	cached, known := u.cachedOf(f, usage)
 	// With several sequences the engine may count what they share among
 	// themselves: vLLM tells the last one's.
-	if !known || f.several {
+	if !known || f.sequences > 1 {
 		return
 	}
 	r.peers.learnGuess(f, cached)

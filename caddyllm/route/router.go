@@ -94,7 +94,7 @@ type flight struct {
 	text       float64  // bytes of the prompt that tokens are estimated from
 	model      uint64
 	stream     bool
-	several    bool // sequences
+	sequences  int  // answers asked for, which engines count one by one
 	owned      bool // sent to the owner that peers agree on
 	decoding   bool
 	sent       time.Duration
@@ -148,7 +148,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms) 
 		text:       textBytes(q),
 		model:      q.Model,
 		stream:     q.Stream,
-		several:    q.Sequences > 1,
+		sequences:  min(max(q.Sequences, 1), maxSequences),
 		owned:      c.owned,
 		sent:       now,
 	}

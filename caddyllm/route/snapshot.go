@@ -45,7 +45,7 @@ func (r *Router) Snapshot(at time.Time) []Upstream {
 		view := Upstream{
 			ID:       u.id,
 			Prefill:  len(u.queue),
-			Decode:   u.decoding,
+			Decode:   u.answering,
 			Load:     u.load,
 			Scraped:  u.scraped != never,
 			Fresh:    state == StateFresh,

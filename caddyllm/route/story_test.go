@@ -194,23 +194,48 @@ func TestFC37BurstBetweenTwoScrapes(t *testing.T) {
 	}
 }
 
-// FC-39: a page that claims work for ever, and never moves, is not believed.
+// FC-39: a page that claims work for ever, and never moves, is not believed:
+// its engine is idle and fast, holds prefixes, and is used.
 func TestFC39GaugeFrozenAtAHighValue(t *testing.T) {
-	d := newDesk(t, 2)
-	page := &Load{Waiting: Known(50), Running: Known(8), PromptTokens: Known(1e6), OutputTokens: Known(1e5)}
-	counts := make([]int, 2)
-	for i := range 600 {
-		if i%5 == 0 {
-			d.r.Scraped(d.now, d.targets[0].ID, page)
-			d.scrape(1, 0, 0)
-		}
-		c := d.serve(prompt(i, 2))
-		if i >= 300 {
-			counts[c.Index]++
-		}
+	d := newDesk(t, 3)
+	for i := range 10 {
+		d.serveAt(0, prompt(fmt.Sprint("warm", i), 20))
 	}
-	if counts[0] < 50 {
-		t.Errorf("of the last 300 prompts the frozen upstream got %d: it is lost for good", counts[0])
+	frozen := &Load{Waiting: Known(15), Running: Known(106), KVUsage: Known(0.99), PromptTokens: Known(1e6), OutputTokens: Known(1e5)}
+	moving := 0.0
+	minute := func(first *Load) (cold, warm int) {
+		end := d.now.Add(time.Minute)
+		for i := 0; d.now.Before(end); i++ {
+			if i%5 == 0 { // each second
+				d.r.Scraped(d.now, d.targets[0].ID, first)
+				for u := range 2 {
+					moving += 100
+					d.r.Scraped(d.now, d.targets[u+1].ID, &Load{Waiting: Known(0), Running: Known(0), PromptTokens: Known(moving)})
+				}
+			}
+			next := d.now.Add(200 * time.Millisecond)
+			if i%3 == 0 {
+				if d.serve(prompt(fmt.Sprint("warm", i/3%10), 20, i, 2)).Index == 0 {
+					warm++
+				}
+			} else if d.serve(prompt(fmt.Sprint("cold", d.now), 4)).Index == 0 {
+				cold++
+			}
+			if d.now.Before(next) {
+				d.now = next
+			}
+		}
+		return cold, warm
+	}
+	minute(frozen) // it was full at first; what it held may have moved
+	cold, warm := minute(frozen)
+	if cold+warm < 3 {
+		t.Errorf("in a minute the frozen upstream gets %d of 300 prompts: it is lost for good", cold+warm)
+	}
+	// Once the page moves, the share is as ever.
+	cold, _ = minute(&Load{Waiting: Known(0), Running: Known(0), PromptTokens: Known(1e6 + 1), OutputTokens: Known(1e5)})
+	if cold < 40 {
+		t.Errorf("after the page moved it gets %d of 200 cold prompts, want a third", cold)
 	}
 }
 

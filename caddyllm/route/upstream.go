@@ -12,7 +12,9 @@ type upstream struct {
 	slot      int           // in the index; -1: nothing is learned
 	queue     []uint32      // own requests without a first token, as sent
 	queued    float64       // their work
-	decoding  int           // own requests with a first token
+	waiting   int           // sequences of the queue
+	decoding  int           // sequences of own requests with a first token
+	answering int           // own requests with a first token
 	roomAhead float64       // KV tokens that the queue will take
 	room      float64       // KV tokens of own requests with a first token
 	rate      float64       // prefill tokens per second, as last judged
@@ -45,7 +47,7 @@ type upstream struct {
 	frozen      time.Duration // since when the page claims work and didn't move for too long, else -never
 	still       int           // pages in a row that are like the one before
 	interval    time.Duration // between scrapes, as observed
-	peakPrefill int           // own requests without first token, most since the last scrape
+	peakPrefill int           // own sequences without first token, most since the last scrape
 	peakTotal   int
 	foreign     others        // of the last scrape alone
 	movedAt     time.Duration // when the page last changed
@@ -67,7 +69,8 @@ func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
 	}
 }
 
-func (u *upstream) inFlight() int { return len(u.queue) + u.decoding }
+// inFlight is the number of own sequences, which is what a page counts.
+func (u *upstream) inFlight() int { return u.waiting + u.decoding }
 
 func (u *upstream) enqueue(now time.Duration, place uint32, f *flight) {
 	if len(u.queue) == 0 {
@@ -77,9 +80,10 @@ func (u *upstream) enqueue(now time.Duration, place uint32, f *flight) {
 		u.life = now // an idle engine has nothing to show
 	}
 	u.queue = append(u.queue, place)
+	u.waiting += f.sequences
 	u.queued += f.work
 	u.roomAhead += f.room
-	u.peakPrefill = max(u.peakPrefill, len(u.queue))
+	u.peakPrefill = max(u.peakPrefill, u.waiting)
 	u.peakTotal = max(u.peakTotal, u.inFlight())
 }
 
@@ -109,7 +113,9 @@ func (u *upstream) decode(now time.Duration, place uint32, flights []flight) {
 // begin counts a request as decoding; its caller takes it from the queue.
 func (u *upstream) begin(f *flight) {
 	f.decoding = true
-	u.decoding++
+	u.answering++
+	u.decoding += f.sequences
+	u.waiting -= f.sequences
 	u.queued -= f.work
 	u.roomAhead -= f.room
 	u.room += f.room
@@ -119,13 +125,15 @@ func (u *upstream) begin(f *flight) {
 func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 	if f.decoding {
 		u.room -= f.room
-		u.decoding--
+		u.decoding -= f.sequences
+		u.answering--
 		u.settle()
 		return
 	}
 	for i, p := range u.queue {
 		if p == place {
 			u.queue = append(u.queue[:i], u.queue[i+1:]...)
+			u.waiting -= f.sequences
 			u.queued -= f.work
 			u.roomAhead -= f.room
 			if i == 0 {
