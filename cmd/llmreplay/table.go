@@ -17,6 +17,7 @@ import (
 type table struct {
 	judge.Options
 	knees string
+	known bool
 	json  bool
 }
 
@@ -44,19 +45,17 @@ which there is no time; both are said.`,
 	f.DurationVar(&t.Budget, "budget", 25*time.Minute, "time after which nothing more is begun; 0 for no bound")
 	f.IntVar(&t.Parallel, "parallel", 1, "cells at once")
 	f.StringVar(&t.knees, "find-knees", "", "search the knees instead, and write them to this file")
+	f.BoolVar(&t.known, "known", false, "with --find-knees: keep those that are known")
 	f.BoolVar(&t.json, "json", false, "print cells and bounds as one JSON object")
 	return cmd
 }
 
 func (t *table) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if t.knees != "" {
-		found, err := judge.Knees(ctx, t.Data, func(name string, n int, rate float64) {
+		save := func(all []byte) error { return os.WriteFile(t.knees, all, 0o644) }
+		return judge.Knees(ctx, t.Data, t.known, save, func(name string, n int, rate float64) {
 			fmt.Fprintf(stderr, "%s, %d replicas: %.2f requests/s\n", name, n, rate)
 		})
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(t.knees, append(found, '\n'), 0o644)
 	}
 	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		t.Progress = func(done, all int) { fmt.Fprintf(stderr, "\r\033[K%d of %d cells", done, all) }

@@ -226,28 +226,38 @@ func readKnees() (map[string]map[int]float64, error) {
 }
 
 // Knees searches the knees of all workloads that are there, and keeps those
-// known of the others.
-func Knees(ctx context.Context, data string, report func(name string, replicas int, rate float64)) ([]byte, error) {
+// known of the others; with known, also those known of these. It tells save of
+// all knees after each that it finds.
+func Knees(ctx context.Context, data string, known bool, save func(all []byte) error, report func(name string, replicas int, rate float64)) error {
 	knees, err := readKnees()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for i := range workloads {
-		w := &workloads[i]
-		if w.absent(data) {
-			continue
-		}
-		knees[w.Name] = make(map[int]float64)
-		for _, n := range []int{4, 8, scaledFrom} {
+	for _, n := range []int{4, 8, scaledFrom} {
+		for i := range workloads {
+			w := &workloads[i]
+			if w.absent(data) || known && knees[w.Name][n] > 0 {
+				continue
+			}
 			rate, err := cluster.Knee(ctx, func(rate float64) (*workload.Workload, error) {
 				return workload.Open(w.open(data), workload.Options{Requests: requestsFor(n), Rate: rate, Seed: 1})
 			}, cluster.Config{Replicas: n, Engine: engine()})
 			if err != nil {
-				return nil, err
+				return fmt.Errorf("%s, %d replicas: %w", w.Name, n, err)
+			}
+			if knees[w.Name] == nil {
+				knees[w.Name] = make(map[int]float64)
 			}
 			knees[w.Name][n] = float64(int(rate*100)) / 100
 			report(w.Name, n, rate)
+			all, err := json.MarshalIndent(knees, "", "\t")
+			if err == nil {
+				err = save(append(all, '\n'))
+			}
+			if err != nil {
+				return fmt.Errorf("keeping knees: %w", err)
+			}
 		}
 	}
-	return json.MarshalIndent(knees, "", "\t")
+	return nil
 }
