@@ -212,7 +212,7 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 	if over <= 0 || active <= 0 {
 		return 0
 	}
-	return r.answers.residence * over / active
+	return min(r.answers.residence*over/active, maxResidence)
 }
 
 // discount computes what the blocks of a chain are worth to upstreams that

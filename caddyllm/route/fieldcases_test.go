@@ -119,6 +119,52 @@ func TestFC46RemovedUpstreamsLeaveNothing(t *testing.T) {
 	d.idle()
 }
 
+// FC-47: unique prompts without end, then a burst of very long ones, stay within
+// the bound of the index, and conversations that go on are still found.
+func TestFC47MemoryIsBounded(t *testing.T) {
+	const bound = 4 << 20
+	d := newDesk(t, 64)
+	d.r = New(Options{Seed: 1, MemoryBytes: bound})
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	home := make([]int, 5)
+	talk := func(turn int) {
+		t.Helper()
+		for i := range home {
+			c := d.serve(prompt(fmt.Sprint("talk", i), 40+turn))
+			if turn > 0 && (c.Index != home[i] || c.MatchedBlocks < 39+turn) {
+				t.Errorf("turn %d of conversation %d goes to %d with %d blocks, want %d with all", turn, i, c.Index, c.MatchedBlocks, home[i])
+			}
+			home[i] = c.Index
+		}
+	}
+	unique := func(n, blocks int) {
+		chain := make([]uint64, blocks)
+		for i := range n {
+			for b := range chain {
+				chain[b] = mix(uint64(i*len(chain)+b+1) ^ uint64(blocks)<<40)
+			}
+			d.serve(&Request{Chain: chain, Bytes: len(chain) * defaultBlockBytes, Stream: true})
+		}
+	}
+	// 200,000 entries fit; half a million come.
+	for turn := range 4 {
+		talk(turn)
+		unique(1000, 128)
+	}
+	talk(4)
+	unique(40, 4096) // 1 MiB each
+	talk(5)
+	if got := heap() - before; got > 2*bound {
+		t.Errorf("%d bytes are kept with a bound of %d", got, bound)
+	}
+}
+
 // FC-53: requests don't weigh the same: a long prompt is more than many short
 // ones, and one request with sixteen answers is sixteen sequences.
 func TestFC53RequestsDoNotWeighTheSame(t *testing.T) {

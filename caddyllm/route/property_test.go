@@ -4,24 +4,38 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
 
-// Whatever pages, clocks and releases do, each Pick chooses a target, costs are
-// numbers, and reservations return to zero.
+// Whatever pages, clocks and releases do, and whoever comes and goes under
+// whatever name, each Pick chooses a target, costs are numbers, and reservations
+// return to zero.
 func testProperties(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	d := newDesk(t, 1+rng.IntN(12))
-	odd := []float64{0, 1, 5, 1e9, 1e300, -3, math.NaN(), math.Inf(1), math.Inf(-1), 0.5, 97}
-	num := func() Num { return Num{Value: odd[rng.IntN(len(odd))], Known: rng.IntN(3) > 0} }
+	all := d.targets
 	var open []Choice
 	for range 400 {
 		d.now = d.now.Add(time.Duration(rng.IntN(400)-50) * time.Millisecond)
+		switch rng.IntN(100) {
+		case 0: // the clock is set, or the machine slept
+			d.now = d.now.Add(time.Duration(rng.IntN(1e6)-5e5) * time.Second)
+		case 1: // the pool changes, and may have a name twice
+			d.targets = nil
+			for range 1 + rng.IntN(len(all)) {
+				d.targets = append(d.targets, Target{ID: all[rng.IntN(len(all))].ID, Tried: rng.IntN(8) == 0, Home: rng.IntN(8) == 0})
+			}
+		}
+		id := all[rng.IntN(len(all))].ID
 		switch rng.IntN(6) {
 		case 0:
-			l := &Load{num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num()}
-			d.r.Scraped(d.now, d.targets[rng.IntN(len(d.targets))].ID, l)
+			if l := oddPage(rng); l != nil {
+				d.r.Scraped(d.now, id, l)
+			} else {
+				d.r.ScrapeFailed(d.now, id)
+			}
 		case 1:
 			if len(open) > 0 {
 				d.r.FirstByte(d.now, open[rng.IntN(len(open))].Ticket)
@@ -29,39 +43,85 @@ func testProperties(t *testing.T, seed uint64) {
 		case 2:
 			if len(open) > 0 {
 				d.r.Done(d.now, open[rng.IntN(len(open))].Ticket, End(rng.IntN(4)), &Usage{
-					PromptTokens: rng.IntN(1e6) - 10, CompletionTokens: rng.IntN(1000), CachedTokens: rng.IntN(1e6), CachedKnown: rng.IntN(2) == 0,
+					PromptTokens: rng.IntN(1e6) - 10, CompletionTokens: rng.IntN(1000) - 10, CachedTokens: rng.IntN(1e6) - 10,
+					CachedKnown: rng.IntN(2) == 0, Form: Form(rng.IntN(256)),
 				})
 			}
 		default:
-			q := prompt(rng.IntN(20), rng.IntN(40))
-			q.Stream = rng.IntN(2) == 0
-			q.ExtraTokens = rng.IntN(3) * 1000
-			q.Model = uint64(rng.IntN(3))
-			c := d.pick(q)
+			c := d.pick(oddPrompt(rng))
 			if c.Index < 0 || c.Index >= len(d.targets) || c.FirstToken < 0 {
 				t.Fatalf("seed %d: Pick = %+v", seed, c)
 			}
-			for i, k := range d.r.candidates {
-				if math.IsNaN(k.cost) || math.IsInf(k.cost, 0) || k.cost <= 0 {
-					t.Fatalf("seed %d: candidate %d costs %v", seed, i, k.cost)
-				}
-			}
+			c.Pulse.Beat(d.now, time.Duration(rng.IntN(3000)-100)*time.Millisecond)
+			ordered(t, seed, d.r)
 			open = append(open, c)
 		}
 	}
-	for _, c := range open {
+	// Half of what is open is released, and the rest never.
+	for _, c := range open[:len(open)/2] {
 		d.r.Done(d.now, c.Ticket, Cancelled, nil)
 	}
+	d.targets = all
+	d.now = d.now.Add(abandonedAfter + time.Minute)
+	d.serve(prompt("later", 1))
 	d.idle()
-	// Nobody is excluded for ever: after a quiet while all are used again.
-	d.now = d.now.Add(2 * maxSuspension)
-	used := make(map[int]bool)
-	for i := range 200 * len(d.targets) {
-		used[d.serve(prompt("after", 1, i, 2, i, 1)).Index] = true
-		used[d.serve(prompt(i, 3)).Index] = true
+	d.now = d.now.Add(2 * max(maxSuspension, ownSpeedFor))
+	evenly(t, seed, d, rng)
+}
+
+// oddPage is a page of whatever numbers, nil for none.
+func oddPage(rng *rand.Rand) *Load {
+	if rng.IntN(8) == 0 {
+		return nil
 	}
-	if len(used) != len(d.targets) {
-		t.Fatalf("seed %d: %d of %d upstreams are used after all is quiet", seed, len(used), len(d.targets))
+	odd := []float64{0, 1, 5, 1e9, 1e300, -3, math.NaN(), math.Inf(1), math.Inf(-1), 0.5, 97, math.SmallestNonzeroFloat64, math.MaxFloat64}
+	num := func() Num { return Num{Value: odd[rng.IntN(len(odd))], Known: rng.IntN(3) > 0} }
+	return &Load{num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num(), num()}
+}
+
+func oddPrompt(rng *rand.Rand) *Request {
+	q := prompt(rng.IntN(20), rng.IntN(40))
+	odd := []int{0, 1, -1, 1000, math.MaxInt, math.MinInt}
+	q.Stream = rng.IntN(2) == 0
+	q.ExtraTokens = rng.IntN(3) * 1000
+	q.Model = uint64(rng.IntN(3))
+	if rng.IntN(10) == 0 {
+		q.Bytes, q.ExtraTokens = odd[rng.IntN(len(odd))], odd[rng.IntN(len(odd))]
+		q.MaxTokens, q.Sequences = odd[rng.IntN(len(odd))], odd[rng.IntN(len(odd))]
+	}
+	return q
+}
+
+// ordered checks that the last decision's costs are numbers, which alone makes
+// them a total order.
+func ordered(t *testing.T, seed uint64, r *Router) {
+	t.Helper()
+	for i, c := range r.candidates {
+		for _, v := range []float64{c.cost, c.first, c.kept} {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				t.Fatalf("seed %d: candidate %d costs %v, %v and %v", seed, i, c.cost, c.first, c.kept)
+			}
+		}
+		if c.cost <= 0 || c.first <= 0 {
+			t.Fatalf("seed %d: candidate %d costs %v, with a first token in %v", seed, i, c.cost, c.first)
+		}
+	}
+}
+
+// evenly checks that after a quiet while nobody is excluded, nor takes all:
+// what was believed before is learned anew.
+func evenly(t *testing.T, seed uint64, d *desk, rng *rand.Rand) {
+	t.Helper()
+	n := len(d.targets)
+	counts := make([]int, n)
+	for i := range 300 * n {
+		c := d.serve(prompt("after", rng.IntN(2), fmt.Sprint(i), 3))
+		if i >= 100*n {
+			counts[c.Index]++
+		}
+	}
+	if least, most := slices.Min(counts), slices.Max(counts); least == 0 || n > 1 && most*10 > 9*200*n {
+		t.Fatalf("seed %d: after all is quiet the upstreams get %v", seed, counts)
 	}
 }
 
@@ -121,4 +181,63 @@ func BenchmarkPick(b *testing.B) {
 			}
 		})
 	}
+}
+
+// More upstreams than are remembered, and names that come back.
+func TestTenThousandUpstreams(t *testing.T) {
+	d := newDesk(t, maxUpstreams+500)
+	for i := range 300 {
+		d.now = d.now.Add(10 * time.Millisecond)
+		q := prompt(i%200, 12)
+		c := d.pick(q)
+		d.r.FirstByte(d.now, c.Ticket)
+		d.r.Done(d.now, c.Ticket, Completed, nil)
+		if i%10 == 0 {
+			d.r.Scraped(d.now, d.targets[i*30].ID, &Load{Waiting: Known(float64(i % 3)), Running: Known(1)})
+		}
+	}
+	if got := len(d.r.Snapshot(d.now)); got != maxUpstreams {
+		t.Errorf("%d upstreams are remembered, want %d", got, maxUpstreams)
+	}
+	d.idle()
+	// All go, and others come under new names and under old ones.
+	d.now = d.now.Add(forgetAfter + time.Minute)
+	d.targets = append(d.targets[:50:50], Target{ID: "new1:8000"}, Target{ID: "new2:8000"})
+	used := make(map[int]bool)
+	for i := range 3000 {
+		used[d.serve(prompt(fmt.Sprint("new", i), 3)).Index] = true
+	}
+	if len(used) != len(d.targets) || len(d.r.Snapshot(d.now)) != len(d.targets) {
+		t.Errorf("%d of %d upstreams are used, %d remembered", len(used), len(d.targets), len(d.r.Snapshot(d.now)))
+	}
+	if got := d.r.index.Len(); got > 3000*3*2 {
+		t.Errorf("%d blocks are held, most by upstreams that are gone", got)
+	}
+}
+
+// A wall clock that is set back a day suspends, ages and stalls nobody for a
+// day.
+func TestClockSetBack(t *testing.T) {
+	d := newDesk(t, 3)
+	for i := range 200 {
+		d.serve(prompt(fmt.Sprint("before", i), 8))
+	}
+	failed := d.pick(prompt("fails", 2))
+	d.r.Done(d.now, failed.Ticket, Failed, nil)
+	for i := range d.targets {
+		d.scrape(i, float64(10*i), 1)
+	}
+	open := d.pick(prompt("open", 2))
+	d.now = d.now.Add(-24 * time.Hour)
+	d.r.FirstByte(d.now, open.Ticket)
+	d.r.Done(d.now, open.Ticket, Completed, nil)
+	d.now = d.now.Add(staleMax + maxSuspension)
+	counts := make([]int, 3)
+	for i := range 300 {
+		counts[d.serve(prompt(fmt.Sprint("after", i), 8)).Index]++
+	}
+	if slices.Min(counts) < 50 {
+		t.Errorf("minutes after the clock was set back 300 cold prompts go %v", counts)
+	}
+	d.idle()
 }

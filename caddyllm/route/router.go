@@ -23,6 +23,10 @@ const (
 	// forgetAfter is how long an upstream is remembered that is neither
 	// offered nor scraped.
 	forgetAfter = time.Hour
+	// abandonedAfter is how old a reservation becomes. Callers release theirs;
+	// one that was lost must not weigh on its upstream for ever. Of an answer
+	// that really takes longer only the weight is lost.
+	abandonedAfter = 2 * time.Hour
 
 	// keptChain bounds the memory for a chain that an unused place of the slab
 	// keeps, blocks.
@@ -211,7 +215,6 @@ func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
 		return
 	}
 	u := f.up
-	u.leave(now, place, f)
 	switch end {
 	case Completed:
 		u.well(now)
@@ -223,6 +226,13 @@ func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
 		u.failures, u.probed = 0, never
 	case Cancelled:
 	}
+	r.release(now, place, f, end)
+}
+
+// release ends a reservation.
+func (r *Router) release(now time.Duration, place uint32, f *flight, end End) {
+	u := f.up
+	u.leave(now, place, f)
 	switch {
 	case u.slot < 0:
 	case end == Completed || f.decoding:
@@ -275,6 +285,11 @@ func (r *Router) sweep(now time.Duration) {
 		return
 	}
 	r.swept = now
+	for place := range r.flights {
+		if f := &r.flights[place]; f.up != nil && now-f.sent > abandonedAfter {
+			r.release(now, uint32(place), f, Cancelled)
+		}
+	}
 	for slot, u := range r.upstreams {
 		if u == nil {
 			continue
