@@ -333,6 +333,7 @@ func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, pr
 // logPanic tells where a fault of ours happened. The value of a panic may hold
 // what the client sent, so it is not logged; the stack has no data in it.
 func (p *LLMPrefix) logPanic() {
+	countPanic()
 	p.logger.Error("panic while deciding; the request goes to the fallback policy", zap.StackSkip("stack", 2))
 }
 

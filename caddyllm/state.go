@@ -90,6 +90,13 @@ func (s *state) snapshot(now time.Time) []route.Upstream {
 	return s.router.Snapshot(now)
 }
 
+// view is the snapshot with what the index of the same moment takes.
+func (s *state) view(now time.Time) ([]route.Upstream, route.Index) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.router.Snapshot(now), s.router.Index()
+}
+
 // Scraped implements scrape.Sink.
 func (s *state) Scraped(r scrape.Result) {
 	s.mu.Lock()

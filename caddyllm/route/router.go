@@ -36,8 +36,9 @@ const (
 
 // Router holds what is known of the upstreams, and decides.
 type Router struct {
-	blockBytes float64
-	rng        uint64
+	blockBytes  float64
+	memoryBytes int64
+	rng         uint64
 
 	index     *prefix.Index
 	upstreams []*upstream    // by slot, nil where one was forgotten
@@ -71,17 +72,18 @@ func New(o Options) *Router {
 		o.MemoryBytes = defaultMemoryBytes
 	}
 	return &Router{
-		blockBytes: float64(o.BlockBytes),
-		rng:        o.Seed,
-		index:      prefix.NewIndex(o.MemoryBytes),
-		slots:      make(map[string]int),
-		flights:    make([]flight, 1), // place 0 stays unused: the zero Ticket names none
-		tokens:     newTokenRates(),
-		answers:    newAnswers(),
-		peers:      newPeers(),
-		swept:      never,
-		ratesAt:    never,
-		rates:      rates{priorSpeed.rate(), priorSpeed.rate()},
+		blockBytes:  float64(o.BlockBytes),
+		memoryBytes: o.MemoryBytes,
+		rng:         o.Seed,
+		index:       prefix.NewIndex(o.MemoryBytes),
+		slots:       make(map[string]int),
+		flights:     make([]flight, 1), // place 0 stays unused: the zero Ticket names none
+		tokens:      newTokenRates(),
+		answers:     newAnswers(),
+		peers:       newPeers(),
+		swept:       never,
+		ratesAt:     never,
+		rates:       rates{priorSpeed.rate(), priorSpeed.rate()},
 	}
 }
 

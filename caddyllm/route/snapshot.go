@@ -26,6 +26,26 @@ type Upstream struct {
 	Prompts  float64       // all prompt tokens of the same answers
 }
 
+// Index is what the prefix index of all upstreams takes, for metrics and status.
+type Index struct {
+	Entries int   // blocks that upstreams are believed to hold, each counted for each upstream
+	Bytes   int64 // memory taken; it is kept when entries go
+	Bound   int64 // bytes
+	// Entries that gave way to others: at the size of their upstream's cache,
+	// and at Bound. The latter may still be in the upstream's cache.
+	EvictedByCache  uint64
+	EvictedByMemory uint64
+}
+
+// Index returns what the prefix index takes.
+func (r *Router) Index() Index {
+	evicted := r.index.Evicted()
+	return Index{
+		Entries: r.index.Len(), Bytes: r.index.Bytes(), Bound: r.memoryBytes,
+		EvictedByCache: evicted.Cap, EvictedByMemory: evicted.Memory,
+	}
+}
+
 // Snapshot returns what is known of each upstream, by ID.
 func (r *Router) Snapshot(at time.Time) []Upstream {
 	now := r.clock.at(at)

@@ -2,6 +2,8 @@
 // index of which upstream holds which block of it.
 package prefix
 
+import "unsafe"
+
 // Index remembers, for each upstream, the blocks that its prefix cache probably
 // holds: a table of (block hash, upstream) entries with a least recently used
 // list for each upstream. All upstreams share one table, in which all of a group
@@ -29,6 +31,15 @@ type Index struct {
 
 	lists []list // by upstream
 	hand  int    // where makeRoom looked last
+
+	evicted Evictions
+}
+
+// Evictions counts the entries that gave way to others, by the bound that they
+// gave way to.
+type Evictions struct {
+	Cap    uint64 // their upstream's: it evicts these blocks too
+	Memory uint64 // that of the index: the upstream may still hold these
 }
 
 // MaxUpstreams bounds the numbers that stand for upstreams.
@@ -54,6 +65,14 @@ func NewIndex(bytes int64) *Index {
 // Len is the number of entries of all upstreams.
 func (x *Index) Len() int { return x.taken - x.sets }
 
+// Bytes is the memory that the index has taken; it never gives any back.
+func (x *Index) Bytes() int64 {
+	return int64(len(x.entries))*slabSize*int64(unsafe.Sizeof(entry{})) + int64(len(x.buckets))*slabSize*4
+}
+
+// Evicted tells how many entries gave way so far.
+func (x *Index) Evicted() Evictions { return x.evicted }
+
 // Held is the number of an upstream's entries.
 func (x *Index) Held(upstream int) int {
 	if upstream < 0 || upstream >= len(x.lists) {
@@ -70,8 +89,14 @@ func (x *Index) SetCap(upstream, blocks int) {
 	}
 	l := &x.lists[upstream]
 	l.cap = max(blocks, 0)
-	for l.len > l.cap {
+	x.fit(l, l.cap)
+}
+
+// fit leaves an upstream at most n entries.
+func (x *Index) fit(l *list, n int) {
+	for l.len > n {
 		x.remove(l.oldest)
+		x.evicted.Cap++
 	}
 }
 
@@ -132,9 +157,7 @@ func (x *Index) crowded(upstream int) bool {
 // grows and a few others in turn. Over many inserts that evens out as looking
 // at all of them would, and a newcomer gets room.
 func (x *Index) makeRoom(upstream int) {
-	for l := &x.lists[upstream]; l.len >= l.cap; {
-		x.remove(l.oldest)
-	}
+	x.fit(&x.lists[upstream], x.lists[upstream].cap-1)
 	for x.taken+2 > x.limit {
 		victim := upstream
 		for range min(len(x.lists), 8) {
@@ -149,6 +172,7 @@ func (x *Index) makeRoom(upstream int) {
 			victim = u // all that were looked at hold nothing, so another does
 		}
 		x.remove(x.lists[victim].oldest)
+		x.evicted.Memory++
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 // twin is the index as one would write it without caring for time or memory:
 // a list of hashes for each upstream, the most recently used first.
 type twin struct {
-	held [][]uint64
-	cap  []int
+	held    [][]uint64
+	cap     []int
+	evicted int
 }
 
 func (w *twin) put(u int, chain []uint64) {
@@ -23,8 +24,14 @@ func (w *twin) put(u int, chain []uint64) {
 	for i := len(chain) - 1; i >= 0; i-- {
 		w.drop(u, chain[i:i+1])
 		w.held[u] = slices.Insert(w.held[u], 0, chain[i])
-		w.held[u] = w.held[u][:min(len(w.held[u]), w.cap[u])]
+		w.cut(u)
 	}
+}
+
+func (w *twin) cut(u int) {
+	kept := min(len(w.held[u]), w.cap[u])
+	w.evicted += len(w.held[u]) - kept
+	w.held[u] = w.held[u][:kept]
 }
 
 func (w *twin) drop(u int, blocks []uint64) {
@@ -90,7 +97,7 @@ func testAgainstTwin(t *testing.T, seed uint64, upstreams, steps int) {
 	setCap := func(u, n int) {
 		x.SetCap(u, n)
 		w.cap[u] = n
-		w.held[u] = w.held[u][:min(len(w.held[u]), n)]
+		w.cut(u)
 	}
 	for u := range upstreams {
 		setCap(u, 20+rng.IntN(60))
@@ -136,6 +143,9 @@ func testAgainstTwin(t *testing.T, seed uint64, upstreams, steps int) {
 			}
 		}
 	}
+	if got := x.Evicted(); got.Cap != uint64(w.evicted) || got.Memory != 0 {
+		t.Fatalf("seed %d: %+v gave way, the twin says %d", seed, got, w.evicted)
+	}
 	check(t, x)
 }
 
@@ -172,6 +182,9 @@ func TestFC47IndexIsBounded(t *testing.T) {
 	}
 	if got := len(x.entries) << slabBits; got > x.limit+slabSize {
 		t.Errorf("%d entries are allocated for a limit of %d", got, x.limit)
+	}
+	if got, want := x.Evicted().Memory, uint64(3000*len(chain)-x.Len()); got != want {
+		t.Errorf("%d entries gave way to the bound, want all %d that are gone", got, want)
 	}
 	// An upstream that comes late gets room too.
 	x.SetCap(3, 1<<30)
@@ -223,8 +236,7 @@ func TestBytesPerEntry(t *testing.T) {
 			x.Put(u, chain)
 		}
 	}
-	bytes := slabSize * (len(x.entries)*int(unsafe.Sizeof(entry{})) + len(x.buckets)*4)
-	if got := float64(bytes) / float64(x.Len()); got > 24.5 {
+	if got := float64(x.Bytes()) / float64(x.Len()); got > 24.5 {
 		t.Errorf("an entry takes %.2f bytes at scale, want 24", got)
 	}
 }
