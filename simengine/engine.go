@@ -9,17 +9,19 @@ import (
 
 // Engine is one engine. It is not safe for concurrent use.
 //
-// The times that Submit and Cancel are told must not go back, nor those of Step.
-// But Step may be called late, with a time before that of the latest Submit or
-// Cancel: it sees only what had come by its own time. So a driver that was held
-// up can catch up without changing what happens.
+// The times that Submit is told must not go back, nor those of Cancel, nor those
+// of Step. But Step may be called late, with a time before that of the latest
+// Submit or Cancel: it sees only what had come by its own time. So a driver that
+// was held up can catch up without changing what happens, and one that knows
+// what will arrive can say so beforehand.
 type Engine struct {
 	cfg  Config
 	pool *kv.Pool
 
 	rates rates
 
-	clock time.Duration // of Submit, Cancel and Step
+	clock time.Duration // of Cancel and Step
+	came  time.Duration // the latest arrival
 	began time.Duration // of the step in progress: when its computation does
 	end   time.Duration // of the step in progress
 	frac  int64         // ticks by which it ends later than that
@@ -91,14 +93,15 @@ func New(cfg Config) (*Engine, error) {
 // Config returns the configuration with its defaults filled in.
 func (e *Engine) Config() Config { return e.cfg }
 
-// Submit hands a request to the engine at now. The scheduler sees it at the
-// first step that begins at or after now + Cost.RequestOverhead. Errors wrap
-// ErrTooLong, ErrBadRequest, ErrDuplicateID or ErrFull.
+// Submit hands a request to the engine at now, which may be in the future of
+// Step's time. The scheduler sees it at the first step that begins at or after
+// now + Cost.RequestOverhead. Errors wrap ErrTooLong, ErrBadRequest,
+// ErrDuplicateID or ErrFull.
 func (e *Engine) Submit(now time.Duration, r Request) error {
 	if err := e.check(r); err != nil {
 		return fmt.Errorf("submitting request: %w", err)
 	}
-	e.clock = max(e.clock, now)
+	e.came = max(e.came, e.clock, now)
 	s := e.sequence()
 	s.Request = r
 	s.order = e.order
@@ -115,7 +118,7 @@ func (e *Engine) Submit(now time.Duration, r Request) error {
 		s.OutputBlocks = nil
 	}
 	s.last, s.leaveAt = never, never
-	s.times = Times{Arrived: e.clock, Queued: e.clock + e.cfg.Cost.RequestOverhead, Scheduled: never, First: never}
+	s.times = Times{Arrived: e.came, Queued: e.came + e.cfg.Cost.RequestOverhead, Scheduled: never, First: never}
 	if n := len(e.arriving); n > 0 { // SetCost may have changed the overhead
 		s.times.Queued = max(s.times.Queued, e.arriving[n-1].times.Queued)
 	}

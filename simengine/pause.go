@@ -48,7 +48,9 @@ func (e *Engine) Sleep(now time.Duration, level int, mode PauseMode) error {
 	if mode == PauseAbort {
 		for _, list := range [][]*sequence{e.running, e.waiting.all(), e.arriving} {
 			for _, s := range list {
-				e.Cancel(now, s.ID)
+				if s.times.Arrived <= e.clock {
+					e.Cancel(now, s.ID)
+				}
 			}
 		}
 	}

@@ -34,6 +34,9 @@ func (d *dues) add() {
 	d.at = append(d.at, n)
 }
 
+// of is an engine's time.
+func (d *dues) of(engine int) time.Duration { return d.heap[d.at[engine]].at }
+
 // set changes an engine's time.
 func (d *dues) set(engine int, at time.Duration) {
 	i := int(d.at[engine])

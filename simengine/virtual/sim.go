@@ -10,7 +10,7 @@ import (
 )
 
 // Handler is told what happens, at its time: Sim.Now is the event's. It may call
-// any method of the Sim but Run.
+// any method of the Sim but Run; see RunAhead for an exception.
 type Handler interface {
 	// Event is called for what Schedule was told.
 	Event(Event)
@@ -41,6 +41,10 @@ type Sim struct {
 	engines []*simengine.Engine
 	outputs []simengine.Output // being told
 	kv      []simengine.KVEvent
+
+	ahead   bool
+	telling bool     // of what lies behind an engine that is ahead
+	pending []moment // to be told
 }
 
 // New returns a Sim without engines. All chance in it comes from seed.
@@ -59,6 +63,7 @@ func (s *Sim) Random(actor string) *rand.Rand {
 
 // Schedule has the handler told of e at its time, or now if that is over.
 func (s *Sim) Schedule(e Event) {
+	s.mayAct()
 	e.At = max(e.At, s.now)
 	s.events.push(e)
 }
@@ -82,8 +87,12 @@ func (s *Sim) Len() int { return len(s.engines) }
 func (s *Sim) Config(engine int) simengine.Config { return s.engines[engine].Config() }
 
 // Submit is simengine.Engine.Submit, now.
-func (s *Sim) Submit(engine int, r simengine.Request) error {
-	err := s.engines[engine].Submit(s.now, r)
+func (s *Sim) Submit(engine int, r simengine.Request) error { return s.SubmitAt(engine, s.now, r) }
+
+// SubmitAt tells an engine beforehand of a request that arrives at at, or now if
+// that is over; not before the one that it was told of last.
+func (s *Sim) SubmitAt(engine int, at time.Duration, r simengine.Request) error {
+	err := s.engines[engine].Submit(max(at, s.now), r)
 	s.changed(engine)
 	return err
 }
@@ -141,6 +150,7 @@ func (s *Sim) Restart(engine int) (lost []uint64) {
 // reached brings an engine up to where it may be looked at. Whatever it has to
 // tell until there was told.
 func (s *Sim) reached(engine int) *simengine.Engine {
+	s.mayAct()
 	e := s.engines[engine]
 	until := s.now
 	if s.kind <= Engines {
@@ -153,6 +163,7 @@ func (s *Sim) reached(engine int) *simengine.Engine {
 }
 
 func (s *Sim) changed(engine int) {
+	s.mayAct()
 	at, busy := s.engines[engine].Due()
 	if !busy {
 		at = idle
@@ -180,6 +191,10 @@ func (s *Sim) Run(until time.Duration) bool {
 		if next > until || next == idle {
 			break
 		}
+		if s.ahead {
+			s.runAhead(next, until)
+			continue
+		}
 		s.now, s.kind = next, Engines
 		s.advance(int(s.dues.heap[0].engine))
 	}
@@ -193,10 +208,14 @@ func (s *Sim) advance(engine int) {
 	s.outputs = append(s.outputs[:0], s.engines[engine].Advance(s.now)...)
 	s.kv = append(s.kv[:0], s.engines[engine].KVEvents()...)
 	s.changed(engine)
-	if h, ok := s.handler.(KVHandler); ok && len(s.kv) > 0 {
-		h.KVEvents(engine, s.kv)
+	s.tell(engine, s.outputs, s.kv)
+}
+
+func (s *Sim) tell(engine int, outputs []simengine.Output, kv []simengine.KVEvent) {
+	if h, ok := s.handler.(KVHandler); ok && len(kv) > 0 {
+		h.KVEvents(engine, kv)
 	}
-	for i := range s.outputs {
-		s.handler.Output(engine, s.outputs[i])
+	for i := range outputs {
+		s.handler.Output(engine, outputs[i])
 	}
 }

@@ -29,11 +29,13 @@ const (
 // load hands requests out in turn, as fast as they would come, and counts what
 // becomes of them. Half of each prompt is that of its family.
 type load struct {
+	known    time.Duration // how long before its time an arrival may be told
 	sim      *virtual.Sim
 	random   *rand.Rand
 	replicas int
 	left     int
 	at       time.Duration
+	coming   []arrival // those to be told at once
 
 	shared [families][sharedBlocks]uint64
 	unique uint64   // the last hash of a block that nobody shares
@@ -47,9 +49,20 @@ type load struct {
 // hashes are the block hashes of a request.
 type hashes [promptBlocks + outputBlocks]uint64
 
-func newLoad(replicas, requests int) (*load, error) {
-	l := &load{replicas: replicas, left: requests}
+// arrival is a request that is to come.
+type arrival struct {
+	at     time.Duration
+	family int
+}
+
+// newLoad makes a load whose arrivals are known so long before their time: 0 is
+// that of a router, which decides at the arrival.
+func newLoad(replicas, requests int, known time.Duration) (*load, error) {
+	l := &load{known: known, replicas: replicas, left: requests}
 	l.sim = virtual.New(1, l)
+	if known > 0 {
+		l.sim.RunAhead()
+	}
 	l.random = l.sim.Random("load")
 	for i := range l.shared {
 		for j := range l.shared[i] {
@@ -85,25 +98,38 @@ func (l *load) run() (r result, err error) {
 	return result{100 * float64(l.cached) / n / promptTokens, l.ttft.Seconds() * 1e3 / n}, nil
 }
 
-// Event is an arrival.
+// Event is the next arrival, and those that are known by then.
 func (l *load) Event(e virtual.Event) {
+	l.coming = l.coming[:0]
+	for until := e.At + l.known; l.left > len(l.coming) && l.at <= until; {
+		l.coming = append(l.coming, arrival{l.at, l.random.IntN(families)})
+		l.at += time.Duration(l.random.ExpFloat64() / (rate * float64(l.replicas)) * float64(time.Second))
+	}
+	// Engine by engine, for the sake of the caches.
+	for i := range min(l.replicas, len(l.coming)) {
+		for j := i; j < len(l.coming); j += l.replicas {
+			l.submit((l.left-j)%l.replicas, l.coming[j])
+		}
+	}
+	if l.left -= len(l.coming); l.left > 0 {
+		l.sim.Schedule(virtual.Event{At: l.at})
+	}
+}
+
+func (l *load) submit(engine int, a arrival) {
 	id := l.slot()
 	h := &l.slots[id]
-	copy(h[:], l.shared[l.random.IntN(families)][:])
+	copy(h[:], l.shared[a.family][:])
 	for i := sharedBlocks; i < len(h); i++ {
 		l.unique += 0x9e3779b97f4a7c15 // odd, so that 2^64 of them differ
 		h[i] = l.unique
 	}
-	err := l.sim.Submit(l.left%l.replicas, simengine.Request{
+	err := l.sim.SubmitAt(engine, a.at, simengine.Request{
 		ID: id, PromptTokens: promptTokens, OutputTokens: outputTokens,
 		Blocks: h[:promptBlocks:promptBlocks], OutputBlocks: h[promptBlocks:],
 	})
 	if err != nil {
 		panic(err) // not with requests that are all alike
-	}
-	if l.left--; l.left > 0 {
-		l.at += time.Duration(l.random.ExpFloat64() / (rate * float64(l.replicas)) * float64(time.Second))
-		l.sim.Schedule(virtual.Event{At: l.at})
 	}
 }
 

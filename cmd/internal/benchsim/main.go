@@ -5,8 +5,11 @@
 // Each row is a process of its own with one processor. Time is the user CPU time
 // of that process and memory its peak resident set, as the kernel counts them,
 // so that other processes matter little; they still share caches and memory
-// with it. First tokens and ends are told in order of time over all replicas, as
-// a router needs them.
+// with it. First tokens and ends are told in order of time over all replicas.
+//
+// Arrivals are known half a second before their time, as where a trace is
+// replayed under a policy that looks at nothing, so that replicas may run ahead.
+// The last row is what it costs where each is decided when it comes.
 package main
 
 import (
@@ -22,7 +25,7 @@ import (
 
 func main() {
 	run := bench
-	if len(os.Args) == 3 {
+	if len(os.Args) == 4 {
 		run = child
 	}
 	if err := run(); err != nil {
@@ -34,6 +37,7 @@ func main() {
 // row is a size to run, and what may at most be spent on it, if bounded.
 type row struct {
 	replicas, requests int
+	known              time.Duration // before an arrival
 	userMax            time.Duration
 	mibMax             int64
 }
@@ -41,12 +45,15 @@ type row struct {
 // The first and the last of the table are compared; all have at least as many
 // requests for each replica as fill its memory four times.
 var rows = []row{
-	{replicas: 10, requests: 200_000},
-	{replicas: 100, requests: 200_000},
-	{replicas: 1000, requests: 1_000_000},
-	{replicas: 5000, requests: 5_000_000, userMax: 60 * time.Second, mibMax: 8 << 10},
-	{replicas: 1000, requests: 200_000, userMax: 5 * time.Second, mibMax: 1 << 10},
+	{replicas: 10, requests: 200_000, known: known},
+	{replicas: 100, requests: 200_000, known: known},
+	{replicas: 1000, requests: 1_000_000, known: known},
+	{replicas: 5000, requests: 5_000_000, known: known, userMax: 60 * time.Second, mibMax: 8 << 10},
+	{replicas: 1000, requests: 200_000, known: known, userMax: 5 * time.Second, mibMax: 1 << 10},
+	{replicas: 5000, requests: 1_000_000},
 }
+
+const known = 500 * time.Millisecond
 
 // growthMax is how much more a request may cost with 5,000 replicas than with 10.
 const growthMax = 2.0
@@ -63,7 +70,7 @@ func (s spent) micros(r row) float64 { return float64(s.User.Microseconds()) / f
 func bench() error {
 	fmt.Printf("prompts of %d tokens, half shared by %d families, %d output tokens, %d KV tokens a replica, %g requests/s each\n\n",
 		promptTokens, families, outputTokens, kvTokens, rate)
-	fmt.Printf("%8s  %9s  %9s  %9s  %8s  %9s  %9s\n", "replicas", "requests", "user, s", "us/request", "peak MiB", "cached, %", "TTFT, ms")
+	fmt.Printf("%8s  %9s  %8s  %9s  %9s  %8s  %9s  %9s\n", "replicas", "requests", "known, s", "user, s", "us/request", "peak MiB", "cached, %", "TTFT, ms")
 	all := make([]spent, len(rows))
 	for i, r := range rows {
 		s, err := measure(r)
@@ -71,7 +78,7 @@ func bench() error {
 			return fmt.Errorf("running %d replicas: %w", r.replicas, err)
 		}
 		all[i] = s
-		fmt.Printf("%8d  %9d  %9.2f  %10.2f  %8d  %9.1f  %9.2f\n", r.replicas, r.requests, s.User.Seconds(), s.micros(r), s.MiB, s.CachedPercent, s.TTFTMs)
+		fmt.Printf("%8d  %9d  %8g  %9.2f  %10.2f  %8d  %9.1f  %9.2f\n", r.replicas, r.requests, r.known.Seconds(), s.User.Seconds(), s.micros(r), s.MiB, s.CachedPercent, s.TTFTMs)
 	}
 	fmt.Println()
 	missed := false
@@ -104,7 +111,7 @@ func measure(r row) (s spent, err error) {
 	if err != nil {
 		return s, err
 	}
-	c := exec.Command(self, strconv.Itoa(r.replicas), strconv.Itoa(r.requests))
+	c := exec.Command(self, strconv.Itoa(r.replicas), strconv.Itoa(r.requests), r.known.String())
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {
@@ -130,7 +137,11 @@ func child() error {
 	if err != nil {
 		return err
 	}
-	l, err := newLoad(replicas, requests)
+	known, err := time.ParseDuration(os.Args[3])
+	if err != nil {
+		return err
+	}
+	l, err := newLoad(replicas, requests, known)
 	if err != nil {
 		return err
 	}
