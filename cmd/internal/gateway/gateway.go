@@ -31,7 +31,8 @@ type Config struct {
 
 // caddyfile is the same for every policy but for its name. Idle connections are
 // given up a second before vLLM's server closes them, so that no policy pays for
-// a race that is not its own.
+// a race that is not its own; and what no upstream has begun to answer is sent
+// to another, since inference has no side effects.
 func caddyfile(listen, metrics string, c Config, log string) string {
 	text := fmt.Sprintf(`{
 	admin off
@@ -47,6 +48,9 @@ func caddyfile(listen, metrics string, c Config, log string) string {
 	reverse_proxy %s {
 		lb_policy %s
 		lb_retries 2
+		lb_retry_match {
+			method POST
+		}
 		transport http {
 			keepalive 4s
 		}

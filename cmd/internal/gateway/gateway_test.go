@@ -22,6 +22,9 @@ http://:4000 {
 	reverse_proxy 127.0.0.1:1 127.0.0.1:2 {
 		lb_policy llm_prefix
 		lb_retries 2
+		lb_retry_match {
+			method POST
+		}
 		transport http {
 			keepalive 4s
 		}
