@@ -18,16 +18,16 @@ import "unsafe"
 // a block that many upstreams hold takes another 24 for each 64 of them. An
 // Index is not safe for concurrent use.
 type Index struct {
-	entries [][]entry // slabs, so that growing moves nothing
-	unused  uint32    // list of free entries, by chain
-	next    uint32    // the first entry that was never used
+	entries []*[slabSize]entry // slabs, so that growing moves nothing
+	unused  uint32             // list of free entries, by chain
+	next    uint32             // the first entry that was never used
 	limit   int
 	taken   int // entries in use, sets among them
 	sets    int
 
-	buckets [][]uint32 // slabs of heads of chains
-	level   uint       // buckets are 1<<level plus those split in this round
-	split   uint32     // the next bucket to split
+	buckets []*[slabSize]uint32 // slabs of heads of chains
+	level   uint                // buckets are 1<<level plus those split in this round
+	split   uint32              // the next bucket to split
 
 	lists []list // by upstream
 	hand  int    // where makeRoom looked last
@@ -122,8 +122,19 @@ func (x *Index) Put(upstream int, chain []uint64) {
 	for i := len(chain) - 1; i >= 0; i-- {
 		at := x.find(place(chain[i]), upstream)
 		if at.entry != none {
-			x.unlink(at.entry)
-			x.linkNewest(at.entry)
+			// Blocks that were used together stand side by side in the list, so
+			// the first is found in the table, the others beside it, and all
+			// are moved at once.
+			first := at.entry
+			for i > 0 {
+				newer := x.at(first).newer
+				if newer == none || x.at(newer).spot() != place(chain[i-1]) {
+					break
+				}
+				first = newer
+				i--
+			}
+			x.renew(upstream, first, at.entry)
 			continue
 		}
 		if x.crowded(upstream) {
@@ -187,6 +198,25 @@ func (x *Index) linkNewest(e uint32) {
 	}
 	l.newest = e
 	l.len++
+}
+
+// renew makes entries that stand side by side, from first to last, an
+// upstream's most recently used.
+func (x *Index) renew(upstream int, first, last uint32) {
+	l := &x.lists[upstream]
+	if l.newest == first {
+		return
+	}
+	newer, older := x.at(first).newer, x.at(last).older
+	x.at(newer).older = older
+	if older != none {
+		x.at(older).newer = newer
+	} else {
+		l.oldest = newer
+	}
+	x.at(first).newer, x.at(last).older = none, l.newest
+	x.at(l.newest).newer = last
+	l.newest = first
 }
 
 func (x *Index) unlink(e uint32) {

@@ -23,7 +23,7 @@ func (x *Index) head(key uint32) uint32 { return *x.bucket(x.address(key)) }
 // addBuckets makes buckets up to n addressable.
 func (x *Index) addBuckets(n int) {
 	for len(x.buckets)<<slabBits < n {
-		x.buckets = append(x.buckets, make([]uint32, slabSize))
+		x.buckets = append(x.buckets, new([slabSize]uint32))
 	}
 }
 

@@ -196,7 +196,7 @@ func (x *Index) add(s spot, owner uint16) uint32 {
 		e = x.next
 		x.next++
 		if int(e>>slabBits) == len(x.entries) {
-			x.entries = append(x.entries, make([]entry, slabSize))
+			x.entries = append(x.entries, new([slabSize]entry))
 		}
 	}
 	*x.at(e) = entry{high: s.high, low: s.low, owner: owner}
