@@ -14,7 +14,11 @@
 // configured: a method other than POST, a path that takes no prompt, a body in an
 // unknown coding or unreadable, JSON that an engine would refuse. Each is counted by
 // reason. No fault of this package's costs a request: a panic while deciding
-// is a fallback too.
+// is a fallback too, and one elsewhere is counted and passed by.
+//
+// An upstream that answers 429 or 5xx with a Retry-After is left alone for that
+// time, a minute at most; without one, for half a second that doubles with each
+// failure in a row. Other 4xx teach nothing.
 //
 // # What it costs
 //
@@ -29,8 +33,9 @@
 // caddyfile.go their syntax. select.go is the way of a request: body.go gives
 // each attempt its body, coding.go and form.go look into bodies that aren't
 // plain JSON, homes.go knows where sessions and responses live, observe.go
-// watches the answer, usage.go reads its token counts, publish.go tells what
-// was decided. upstreams.go is the only file that knows Caddy's handler,
+// watches the answer, retryafter.go and usage.go read what it tells, publish.go
+// tells what was decided. guard.go ends faults of ours where they happen.
+// upstreams.go is the only file that knows Caddy's handler,
 // scrapetransport.go the way of a scrape through its transport, pages.go where
 // an upstream's metrics are. state.go is what reloads keep, polling.go what the
 // process shares; metrics.go what Prometheus sees.

@@ -78,6 +78,7 @@ func (p *LLMPrefix) narrow(previous uint64, targets []route.Target) (from, to in
 // issuer is the upstream that has the response which the path asks for, nil
 // where there is none, or it isn't known, available and untried.
 func (f *flight) issuer(pool reverseproxy.UpstreamPool, r *http.Request) *reverseproxy.Upstream {
+	defer f.policy.catch(inDecision)
 	home := f.policy.shared.responses.of(responseInPath(r.URL.Path))
 	if home == "" || slices.Contains(f.tried, home) {
 		return nil

@@ -33,13 +33,14 @@ type collectors struct {
 	states                        *stateCollector
 	upstreams                     *slots
 
-	panics atomic.Uint64 // met while deciding
+	panics map[string]*atomic.Uint64 // that were caught, by place
 }
 
 var metrics = newCollectors(liveStates, time.Now)
 
 func newCollectors(states func() []*state, now func() time.Time) *collectors {
 	c := &collectors{
+		panics: make(map[string]*atomic.Uint64),
 		decisions: prometheus.NewCounterVec(opts("decisions_total",
 			"Requests sent to an upstream by the decision, by upstream and reason."), []string{"upstream", "reason"}),
 		fallbacks: prometheus.NewCounterVec(opts("fallbacks_total",
@@ -73,6 +74,9 @@ func newCollectors(states func() []*state, now func() time.Time) *collectors {
 	}
 	for _, kind := range []string{"all", "predicted_cached", "cached"} {
 		c.tokens.WithLabelValues(kind)
+	}
+	for _, place := range places {
+		c.panics[place] = new(atomic.Uint64)
 	}
 	return c
 }
@@ -115,9 +119,6 @@ func (c *collectors) decided(upstream string, reason route.Reason, took time.Dur
 }
 
 func countFallback(why string) { metrics.fallbacks.WithLabelValues(why).Inc() }
-
-// countPanic counts a fault of ours that was caught while deciding.
-func countPanic() { metrics.panics.Add(1) }
 
 func observeFirstToken(predicted, actual time.Duration) { metrics.began(predicted, actual) }
 

@@ -79,8 +79,13 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 		scrapePanics = all[0].poller.Panics() // they share it
 	}
 	c.of.upstreams.reclaim(uptime())
-	count(ch, descPanics, c.of.panics.Load(), pair("place", "decision"))
-	count(ch, descPanics, scrapePanics, pair("place", "scrape"))
+	for place, n := range c.of.panics {
+		all := n.Load()
+		if place == inScrape {
+			all += scrapePanics
+		}
+		count(ch, descPanics, all, pair("place", place))
+	}
 }
 
 // stateView is what one state shows of itself.

@@ -32,6 +32,7 @@ func newAttempt(f *flight, upstream string, c choice) *attempt {
 
 // firstByte tells the decision that the answer has begun.
 func (a *attempt) firstByte() {
+	defer a.flight.policy.catch(inObserve)
 	if !a.choice.prompt || a.answered.Swap(true) {
 		return
 	}
@@ -43,11 +44,27 @@ func (a *attempt) firstByte() {
 }
 
 func (a *attempt) finish(end route.End, usage *route.Usage) {
+	defer a.flight.policy.catch(inObserve)
 	if !a.choice.prompt || a.over.Swap(true) {
 		return
 	}
 	a.flight.policy.shared.done(time.Now(), a.choice.Ticket, end, usage)
 	observeEnd(&a.choice, usage)
+}
+
+// refuse ends an attempt whose upstream didn't take it: it failed, or wants no
+// more work for a time that it may have told.
+func (a *attempt) refuse(h http.Header) {
+	defer a.flight.policy.catch(inObserve)
+	now := time.Now()
+	wait, ok := retryAfter(h, now)
+	if !ok {
+		a.finish(route.Failed, nil)
+		return
+	}
+	if a.choice.prompt && !a.over.Swap(true) {
+		a.flight.policy.shared.refused(now, a.choice.Ticket, wait)
+	}
 }
 
 // listen is for transports that can't be wrapped: the trace tells of the first
@@ -97,7 +114,7 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 	case res.StatusCode == http.StatusSwitchingProtocols || res.Body == nil:
 		// The proxy needs this body's Write; the request's end will release.
 	case res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests:
-		a.finish(route.Failed, nil)
+		a.refuse(res.Header)
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		a.finish(route.Rejected, nil)
 	default:
@@ -141,6 +158,7 @@ type observedBody struct {
 	events  bool      // server-sent events
 	chunk   time.Time // when the last of them came
 	begun   bool
+	deaf    bool // a fault of ours ended the watching
 	tail    tail
 	seeker  *idSeeker // of a response's id
 }
@@ -161,20 +179,8 @@ func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observe
 // Read passes on what the upstream sent, and tells what it means.
 func (b *observedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 {
-		b.tail.write(p[:n])
-		if b.seeker != nil {
-			b.attempt.flight.policy.shared.responses.put(b.seeker.write(p[:n]), b.attempt.upstream)
-		}
-		// A line that begins with a colon is a comment that keeps the
-		// connection alive, not a token.
-		if !b.begun && !(b.events && p[0] == ':') {
-			b.begun = true
-			b.attempt.firstByte()
-		}
-		if b.events {
-			b.beat(time.Now())
-		}
+	if n > 0 && !b.deaf {
+		b.watch(p[:n])
 	}
 	switch {
 	case err == nil:
@@ -187,6 +193,29 @@ func (b *observedBody) Read(p []byte) (int, error) {
 		b.end(route.Failed)
 	}
 	return n, err
+}
+
+// watch looks at the next bytes.
+func (b *observedBody) watch(p []byte) {
+	defer func() {
+		if recover() != nil {
+			b.deaf = true // or each chunk would be told of
+			caught(b.attempt.flight.policy.logger, inObserve)
+		}
+	}()
+	b.tail.write(p)
+	// A line that begins with a colon is a comment that keeps the connection
+	// alive, not a token.
+	if !b.begun && !(b.events && p[0] == ':') {
+		b.begun = true
+		b.attempt.firstByte()
+	}
+	if b.events {
+		b.beat(time.Now())
+	}
+	if b.seeker != nil {
+		b.attempt.flight.policy.shared.responses.put(b.seeker.write(p), b.attempt.upstream)
+	}
 }
 
 // beat lets the decision hear the engine's steps: each has an event in every
@@ -214,11 +243,18 @@ func (b *observedBody) end(end route.End) {
 	}
 	var usage *route.Usage
 	if end == route.Completed {
-		usage = parseUsage(b.tail.bytes())
+		usage = b.usage()
 	}
 	b.tail.release()
 	b.attempt.finish(end, usage)
+}
+
+// usage is what the answer told of its tokens, nil if nothing.
+func (b *observedBody) usage() *route.Usage {
+	defer b.attempt.flight.policy.catch(inUsage)
+	usage := parseUsage(b.tail.bytes())
 	if usage != nil && usage.CachedKnown {
 		b.attempt.flight.publishUsage(b.req, usage.CachedTokens)
 	}
+	return usage
 }

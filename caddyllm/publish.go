@@ -55,6 +55,7 @@ const (
 // publish tells what was decided for this attempt. Placeholders and log fields
 // are per request, so each attempt sets all of them.
 func (f *flight) publish(a *attempt, r *http.Request, w http.ResponseWriter) {
+	defer f.policy.catch(inPublish)
 	c := a.choice
 	f.record = record{
 		upstream:  a.upstream,

@@ -10,7 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"github.com/cespare/xxhash/v2"
-	"go.uber.org/zap"
 
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
@@ -101,7 +100,7 @@ func (p *LLMPrefix) Select(pool reverseproxy.UpstreamPool, r *http.Request, w ht
 
 // takeOff looks at a request for the first time.
 func (p *LLMPrefix) takeOff(r *http.Request) *flight {
-	f := &flight{Context: r.Context(), policy: p}
+	f := &flight{Context: r.Context(), policy: p, why: whyPanic}
 	f.classify(r)
 	if f.why == "" {
 		f.body = readBody(r, p.settings.maxBody)
@@ -146,6 +145,7 @@ func (f *flight) done() {
 
 // classify tells what kind of prompt a request carries, or why none.
 func (f *flight) classify(r *http.Request) {
+	defer f.policy.catch(inClassify) // why stays a panic then
 	f.kind = prompt.KindOf(r.URL.Path)
 	known := true
 	if len(r.Header["Content-Encoding"]) > 0 {
@@ -160,6 +160,8 @@ func (f *flight) classify(r *http.Request) {
 		}
 	}
 	switch {
+	default:
+		f.why = ""
 	case r.Method != http.MethodPost:
 		f.why = whyMethod
 	case len(r.Header["Upgrade"]) > 0:
@@ -259,7 +261,7 @@ func (f *flight) choose(pool reverseproxy.UpstreamPool, r *http.Request, w http.
 func (f *flight) pick(pool reverseproxy.UpstreamPool, r *http.Request) (c choice, u *reverseproxy.Upstream, why string) {
 	defer func() {
 		if recover() != nil {
-			f.policy.logPanic()
+			caught(f.policy.logger, inDecision)
 			c, u, why = choice{}, nil, whyPanic
 		}
 	}()
@@ -328,13 +330,6 @@ func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, pr
 		req.Bytes += int(left)
 	}
 	return req, scanned.Previous, ""
-}
-
-// logPanic tells where a fault of ours happened. The value of a panic may hold
-// what the client sent, so it is not logged; the stack has no data in it.
-func (p *LLMPrefix) logPanic() {
-	countPanic()
-	p.logger.Error("panic while deciding; the request goes to the fallback policy", zap.StackSkip("stack", 2))
 }
 
 func fallbackReason(s prompt.Status, whole bool) string {

@@ -84,6 +84,12 @@ func (s *state) done(now time.Time, t route.Ticket, end route.End, usage *route.
 	s.router.Done(now, t, end, usage)
 }
 
+func (s *state) refused(now time.Time, t route.Ticket, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.router.Refused(now, t, wait)
+}
+
 func (s *state) snapshot(now time.Time) []route.Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,13 +105,7 @@ func (s *state) view(now time.Time) ([]route.Upstream, route.Index) {
 
 // Scraped implements scrape.Sink.
 func (s *state) Scraped(r scrape.Result) {
-	s.mu.Lock()
-	if r.Reason == "" {
-		s.router.Scraped(time.Now(), r.Upstream, &r.Page.Load)
-	} else {
-		s.router.ScrapeFailed(time.Now(), r.Upstream)
-	}
-	s.mu.Unlock()
+	s.learn(&r)
 	observeScrape(r.Upstream, r.Reason, r.Took)
 	switch upstream := zap.String("upstream", r.Upstream); {
 	case !r.Changed:
@@ -116,6 +116,21 @@ func (s *state) Scraped(r scrape.Result) {
 			upstream, zap.String("reason", r.Reason), zap.Int("status", r.Status))
 	default:
 		logger().Warn("upstream's load is unknown; routing by own traffic", upstream, zap.String("reason", r.Reason))
+	}
+}
+
+func (s *state) learn(r *scrape.Result) {
+	defer func() {
+		if recover() != nil {
+			caught(logger(), inScrape)
+		}
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Reason == "" {
+		s.router.Scraped(time.Now(), r.Upstream, &r.Page.Load)
+	} else {
+		s.router.ScrapeFailed(time.Now(), r.Upstream)
 	}
 }
 

@@ -114,6 +114,7 @@ type starter struct{ u *upstreams }
 
 // Handle implements caddyevents.Handler.
 func (s starter) Handle(context.Context, caddy.Event) error {
+	defer s.u.policy.catch(inScrape)
 	for _, dial := range s.u.static {
 		if err := s.u.scrape(dial, 0); err != nil {
 			s.u.policy.logger.Info("upstream's metrics are not scraped", zap.String("upstream", dial), zap.Error(err))
@@ -153,6 +154,7 @@ func (o *offered) due(now time.Time, pool reverseproxy.UpstreamPool) (due []stri
 // seen keeps upstreams scraped that the config doesn't name, as long as their
 // source offers them.
 func (u *upstreams) seen(pool reverseproxy.UpstreamPool) {
+	defer u.policy.catch(inScrape)
 	if u.offered == nil || !u.scraping() {
 		return
 	}

@@ -124,5 +124,5 @@ const (
 	Completed End = iota // the answer came through whole
 	Cancelled            // the client left
 	Failed               // no answer, or one cut off: refused, reset, timed out, 5xx
-	Rejected             // answered with a 4xx: teaches nothing about the upstream
+	Rejected             // answered with a 4xx but 429: teaches nothing about the upstream
 )

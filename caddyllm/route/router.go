@@ -200,7 +200,7 @@ func (r *Router) FirstByte(at time.Time, t Ticket) {
 		return
 	}
 	u := f.up
-	u.well(now)
+	u.well(now, f.sent)
 	if u.slot >= 0 {
 		r.index.Put(u.slot, f.chain)
 	}
@@ -219,13 +219,15 @@ func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
 	u := f.up
 	switch end {
 	case Completed:
-		u.well(now)
+		u.well(now, f.sent)
 		r.learnAnswer(now, f, usage)
 	case Failed:
 		u.fail(now)
 	case Rejected:
-		// It refused one request, but it does answer.
-		u.failures, u.probed = 0, never
+		// A server refuses a bad request though the engine behind it is dead:
+		// this clears no failure. But a probe that told nothing needn't be
+		// waited for.
+		u.probed = never
 	case Cancelled:
 	}
 	r.release(now, place, f, end)
@@ -250,6 +252,20 @@ func (r *Router) release(now time.Duration, place uint32, f *flight, end End) {
 		f.chain = nil
 	}
 	r.unused = append(r.unused, place)
+}
+
+// Refused releases a reservation whose upstream wants no more work for now, as
+// it says with status 429, or 503 and a time. It is left alone for wait, brought
+// into bounds: at least as long as after one failure and at most a minute. Its
+// other requests go on, and their answers don't shorten that.
+func (r *Router) Refused(at time.Time, t Ticket, wait time.Duration) {
+	f, _ := r.flight(t)
+	if f == nil {
+		return
+	}
+	u := f.up
+	r.Done(at, t, Failed, nil)
+	u.refuse(r.clock.at(at), wait)
 }
 
 // upstream finds what is known of an ID, and begins to know it. Beyond

@@ -49,6 +49,7 @@ func (r *Router) Index() Index {
 // Snapshot returns what is known of each upstream, by ID.
 func (r *Router) Snapshot(at time.Time) []Upstream {
 	now := r.clock.at(at)
+	r.sweep(now)
 	all := make([]Upstream, 0, len(r.slots))
 	r.judgeRates(now)
 	for _, u := range r.upstreams {

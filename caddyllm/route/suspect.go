@@ -35,11 +35,15 @@ func (u *upstream) alive(now time.Duration) {
 	}
 }
 
-// well notes a good answer.
-func (u *upstream) well(now time.Duration) {
+// well notes a good answer to a request of the given time. One that was sent
+// before the last failure doesn't take that back: an upstream may finish what it
+// has, and refuse all that is new.
+func (u *upstream) well(now, sent time.Duration) {
 	u.alive(now)
-	u.failures = 0
-	u.probed = never
+	if sent >= u.failedAt || u.failedAt > now {
+		u.failures = 0
+		u.probed = never
+	}
 }
 
 func (u *upstream) fail(now time.Duration) {
@@ -53,6 +57,12 @@ func (u *upstream) fail(now time.Duration) {
 	u.failures++
 	u.failedAt = now
 	u.suspended = now + wait
+}
+
+// refuse notes for how long an upstream that failed asked to be left alone. It
+// knows better than the number of its failures tells.
+func (u *upstream) refuse(now, wait time.Duration) {
+	u.suspended = now + min(max(wait, firstSuspension), maxSuspension)
 }
 
 // watch finds out whether nothing comes of an upstream's work.

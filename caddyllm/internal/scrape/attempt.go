@@ -21,6 +21,7 @@ const (
 	ReasonNotMetrics    = "not_metrics"    // empty, HTML, JSON, or not to be decoded
 	ReasonUnknownEngine = "unknown_engine" // metrics, but no queue that we can read
 	ReasonTooLarge      = "too_large"      // past the limit of a page
+	ReasonPanic         = "panic"          // a fault of ours
 	ReasonOther         = "other"
 )
 
@@ -39,19 +40,22 @@ type attempt struct {
 // run scrapes, tells the sinks, and queues the target again.
 func (p *Poller) run(s *attempt) {
 	defer s.cancel()
-	r := Result{Reason: ReasonOther}
+	defer p.survive()
+	r := p.fetchSafely(s)
+	p.tell(s, r)
+	p.finish(s, r.Reason)
+}
+
+// fetchSafely makes a panic in a fetch one upstream's bad scrape, not the end of
+// the proxy.
+func (p *Poller) fetchSafely(s *attempt) (r Result) {
 	defer func() {
-		// A panic in a fetch is one upstream's bad scrape, not the end of
-		// the proxy.
 		if recover() != nil {
 			p.panics.Add(1)
-			r = Result{Reason: ReasonOther}
-			p.tell(s, r)
+			r = Result{Reason: ReasonPanic}
 		}
-		p.finish(s, r.Reason)
 	}()
-	r = p.fetch(s)
-	p.tell(s, r)
+	return p.fetch(s)
 }
 
 // listener is one that is told of a target's scrapes.
@@ -82,12 +86,15 @@ func (p *Poller) tell(s *attempt, r Result) {
 }
 
 func (p *Poller) report(to Sink, r Result) {
-	defer func() {
-		if recover() != nil {
-			p.panics.Add(1)
-		}
-	}()
+	defer p.survive()
 	to.Scraped(r)
+}
+
+// survive, deferred, counts a panic and ends it there.
+func (p *Poller) survive() {
+	if recover() != nil {
+		p.panics.Add(1)
+	}
 }
 
 // finish gives the slot back and plans the target's next scrape.

@@ -97,8 +97,8 @@ func New(cfg Config) *Poller {
 	return &Poller{cfg: cfg, wake: make(chan struct{}, 1), targets: make(map[string]*target)}
 }
 
-// Panics counts the fetches and sink calls that panicked. Each was counted as
-// a failed scrape and ended nothing else.
+// Panics counts the faults of fetches, of sinks, and of the Poller itself. None
+// ended anything else; those of fetches are told as ReasonPanic.
 func (p *Poller) Panics() uint64 { return p.panics.Load() }
 
 // Run scrapes until ctx ends, and returns when the scrapes in progress have
@@ -127,6 +127,12 @@ func (p *Poller) Run(ctx context.Context) {
 func (p *Poller) launch(ctx context.Context, scrapes *sync.WaitGroup) (next time.Time, any bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer func() {
+		if recover() != nil {
+			p.panics.Add(1)
+			next, any = time.Now().Add(defaultInterval), true
+		}
+	}()
 	now := time.Now()
 	// The failing first: their share is bounded, and else they might starve.
 	for _, class := range [...]int{failing, healthy} {

@@ -354,8 +354,8 @@ func TestPanicsAreFailedScrapes(t *testing.T) {
 		rec.ask(p, t, "good", time.Second, 0, answer(200, page))
 		time.Sleep(30 * time.Second)
 		bad := rec.of("bad")
-		if len(bad) < 3 || bad[0].reason != ReasonOther || p.Panics() != uint64(len(bad)) {
-			t.Errorf("%d panics, told %+v, want each told as %q", p.Panics(), bad, ReasonOther)
+		if len(bad) < 3 || bad[0].reason != ReasonPanic || p.Panics() != uint64(len(bad)) {
+			t.Errorf("%d panics, told %+v, want each told as %q", p.Panics(), bad, ReasonPanic)
 		}
 		wantBetween(t, "scrapes of the other upstream", len(rec.of("good")), 27, 35)
 	})
