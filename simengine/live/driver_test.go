@@ -204,7 +204,7 @@ func (r *replay) Event(e virtual.Event) {
 	}
 }
 
-func (r *replay) Output(_ int, o simengine.Output) { r.told = append(r.told, o) }
+func (r *replay) Outputs(_ int, o []simengine.Output) { r.told = append(r.told, o...) }
 
 // A client that talks to the wall clock and one that talks to a virtual one see
 // the same, event for event, to the nanosecond.

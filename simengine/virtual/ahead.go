@@ -16,7 +16,7 @@ const aheadMax = time.Second
 // caches each time. It pays where an engine takes in several requests between
 // two events, so tell of arrivals beforehand, with SubmitAt.
 //
-// In return Output and KVEvents must only listen: a call of a method of the Sim
+// In return Outputs and KVEvents must only listen: a call of a method of the Sim
 // that acts on it or looks at an engine panics.
 func (s *Sim) RunAhead() { s.ahead = true }
 
@@ -67,8 +67,8 @@ func (s *Sim) runOne(engine int, until time.Duration) {
 		return
 	}
 	e := s.engines[engine]
-	for busy := true; busy && at <= until; at, busy = e.Due() {
-		outputs, kv := e.Advance(at), e.KVEvents()
+	for busy := true; busy && at <= until; at, busy = s.due(e) {
+		outputs, kv := s.proceed(e, at)
 		if len(outputs) == 0 && len(kv) == 0 {
 			continue
 		}

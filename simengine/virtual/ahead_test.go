@@ -144,6 +144,7 @@ func TestActingWhileEnginesRunAheadPanics(t *testing.T) {
 		"Schedule": func(s *Sim) { s.Schedule(Event{At: time.Second}) },
 		"Stats":    func(s *Sim) { s.Stats(0) },
 		"Restart":  func(s *Sim) { s.Restart(0) },
+		"Stop":     func(s *Sim) { s.Stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim, w := newSim(t, 1, flat)

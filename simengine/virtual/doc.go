@@ -12,6 +12,9 @@
 // what the engine would show if it were stepped, and what the same engine shows
 // on a wall clock under package live.
 //
+// Two things change what a run costs: TellTokens, which has all tokens told, and
+// RunAhead, for those who know what will arrive (ahead.go).
+//
 // Start reading with Sim and Handler in sim.go. A Sim is not safe for concurrent
 // use and starts no goroutine.
 package virtual

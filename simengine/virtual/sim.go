@@ -15,9 +15,11 @@ type Handler interface {
 	// Event is called for what Schedule was told.
 	Event(Event)
 
-	// Output is called for each first token and each end of a request, aborts
-	// included. Output.Tokens counts all since the request's previous Output.
-	Output(engine int, o simengine.Output)
+	// Outputs is called when an engine's step ends with first tokens or ends of
+	// requests, aborts included; with TellTokens, with any token. Output.Tokens
+	// counts all since the request's previous Output. The slice is valid during
+	// the call.
+	Outputs(engine int, outputs []simengine.Output)
 }
 
 // KVHandler is a Handler that is told of KV events too, those of a step before
@@ -42,6 +44,8 @@ type Sim struct {
 	outputs []simengine.Output // being told
 	kv      []simengine.KVEvent
 
+	each    bool // token is told
+	stopped bool
 	ahead   bool
 	telling bool     // of what lies behind an engine that is ahead
 	pending []moment // to be told
@@ -52,6 +56,10 @@ func New(seed uint64, h Handler) *Sim { return &Sim{handler: h, seed: seed} }
 
 // Now is the time of what is being told.
 func (s *Sim) Now() time.Duration { return s.now }
+
+// TellTokens has Handler.Outputs called for tokens in the middle too. Each step
+// of an engine then costs something, as it does with KV events.
+func (s *Sim) TellTokens() { s.each = true }
 
 // Random returns the stream of chance of an actor: the same for the same seed
 // and name, whatever others draw. Each call begins it anew.
@@ -147,6 +155,12 @@ func (s *Sim) Restart(engine int) (lost []uint64) {
 	return lost
 }
 
+// Stop ends Run after what is being told.
+func (s *Sim) Stop() {
+	s.mayAct()
+	s.stopped = true
+}
+
 // reached brings an engine up to where it may be looked at. Whatever it has to
 // tell until there was told.
 func (s *Sim) reached(engine int) *simengine.Engine {
@@ -156,7 +170,7 @@ func (s *Sim) reached(engine int) *simengine.Engine {
 	if s.kind <= Engines {
 		until--
 	}
-	if len(e.Advance(until)) > 0 {
+	if !s.each && len(e.Advance(until)) > 0 {
 		panic("virtual: an output that was not told")
 	}
 	return e
@@ -164,17 +178,36 @@ func (s *Sim) reached(engine int) *simengine.Engine {
 
 func (s *Sim) changed(engine int) {
 	s.mayAct()
-	at, busy := s.engines[engine].Due()
+	at, busy := s.due(s.engines[engine])
 	if !busy {
 		at = idle
 	}
 	s.dues.set(engine, at)
 }
 
-// Run tells all that happens up to until, and leaves the clock there. It returns
-// false when there is nothing left to happen.
+func (s *Sim) due(e *simengine.Engine) (at time.Duration, busy bool) {
+	if s.each {
+		return e.Next()
+	}
+	return e.Due()
+}
+
+// proceed lets an engine do what is due at a time.
+func (s *Sim) proceed(e *simengine.Engine, at time.Duration) ([]simengine.Output, []simengine.KVEvent) {
+	if s.each {
+		return e.Step(at), e.KVEvents()
+	}
+	return e.Advance(at), e.KVEvents()
+}
+
+// Run tells all that happens up to until, and leaves the clock there; or up to
+// Stop, and leaves it where that was called. It returns false when there is
+// nothing left to happen.
 func (s *Sim) Run(until time.Duration) bool {
-	for {
+	for s.stopped = false; ; {
+		if s.stopped {
+			return s.more()
+		}
 		next := idle
 		if len(s.dues.heap) > 0 {
 			next = s.dues.heap[0].at
@@ -199,23 +232,29 @@ func (s *Sim) Run(until time.Duration) bool {
 		s.advance(int(s.dues.heap[0].engine))
 	}
 	s.now, s.kind = max(s.now, until), Engines+1
+	return s.more()
+}
+
+func (s *Sim) more() bool {
 	return len(s.events.heap) > 0 || len(s.dues.heap) > 0 && s.dues.heap[0].at != idle
 }
 
 // advance lets an engine do what is due now, and tells of it.
 func (s *Sim) advance(engine int) {
-	// The handler may look at the engine, which then uses its slices anew.
-	s.outputs = append(s.outputs[:0], s.engines[engine].Advance(s.now)...)
-	s.kv = append(s.kv[:0], s.engines[engine].KVEvents()...)
+	outputs, kv := s.proceed(s.engines[engine], s.now)
+	if !s.each { // then the handler may look at the engine, which uses its slices anew
+		s.outputs, s.kv = append(s.outputs[:0], outputs...), append(s.kv[:0], kv...)
+		outputs, kv = s.outputs, s.kv
+	}
 	s.changed(engine)
-	s.tell(engine, s.outputs, s.kv)
+	s.tell(engine, outputs, kv)
 }
 
 func (s *Sim) tell(engine int, outputs []simengine.Output, kv []simengine.KVEvent) {
 	if h, ok := s.handler.(KVHandler); ok && len(kv) > 0 {
 		h.KVEvents(engine, kv)
 	}
-	for i := range outputs {
-		s.handler.Output(engine, outputs[i])
+	if len(outputs) > 0 {
+		s.handler.Outputs(engine, outputs)
 	}
 }

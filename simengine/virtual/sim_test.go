@@ -43,10 +43,12 @@ func (s *scribe) Event(e Event) {
 	}
 }
 
-func (s *scribe) Output(engine int, o simengine.Output) {
-	s.log = append(s.log, told{at: s.sim.Now(), engine: engine, output: o})
-	if s.look != nil {
-		s.look(engine, o)
+func (s *scribe) Outputs(engine int, outputs []simengine.Output) {
+	for _, o := range outputs {
+		s.log = append(s.log, told{at: s.sim.Now(), engine: engine, output: o})
+		if s.look != nil {
+			s.look(engine, o)
+		}
 	}
 }
 
@@ -356,9 +358,11 @@ func (c *counter) Event(e Event) {
 	}
 }
 
-func (c *counter) Output(_ int, o simengine.Output) {
-	if o.Finished {
-		c.ends++
-		c.sim.Schedule(Event{At: c.sim.Now() + time.Millisecond, Kind: arrive, Arg: o.ID})
+func (c *counter) Outputs(_ int, outputs []simengine.Output) {
+	for i := range outputs {
+		if o := &outputs[i]; o.Finished {
+			c.ends++
+			c.sim.Schedule(Event{At: c.sim.Now() + time.Millisecond, Kind: arrive, Arg: o.ID})
+		}
 	}
 }

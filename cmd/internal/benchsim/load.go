@@ -143,16 +143,19 @@ func (l *load) slot() uint64 {
 	return uint64(len(l.slots) - 1)
 }
 
-// Output counts. The id, and the hashes of it, are free for another when the
+// Outputs counts. The id, and the hashes of it, are free for another when the
 // request has ended.
-func (l *load) Output(_ int, o simengine.Output) {
-	if o.First {
-		l.firsts++
-		l.cached += o.CachedTokens
-		l.ttft += o.Times.First - o.Times.Arrived
-	}
-	if o.Finished {
-		l.ends++
-		l.spare = append(l.spare, o.ID)
+func (l *load) Outputs(_ int, outputs []simengine.Output) {
+	for i := range outputs {
+		o := &outputs[i]
+		if o.First {
+			l.firsts++
+			l.cached += o.CachedTokens
+			l.ttft += o.Times.First - o.Times.Arrived
+		}
+		if o.Finished {
+			l.ends++
+			l.spare = append(l.spare, o.ID)
+		}
 	}
 }

@@ -81,38 +81,6 @@ func TestPrefixesAreShared(t *testing.T) {
 	}
 }
 
-func TestAgendaKeepsOrder(t *testing.T) {
-	var g agenda
-	for _, at := range []time.Duration{5, 1, 3, 1, 5, 0, 1} {
-		g.plan(at, arrive, len(g.heap), 0)
-	}
-	last := event{}
-	for len(g.heap) > 0 {
-		e := g.pop()
-		if e.before(&last) {
-			t.Errorf("event %v comes after %v", e, last)
-		}
-		last = e
-	}
-}
-
-func TestClocksGiveTheFirst(t *testing.T) {
-	c := newClocks(5)
-	if _, at := c.first(); at != idle {
-		t.Error("idle engines have a next step")
-	}
-	for i, at := range []time.Duration{9, 4, 7, 4, 8} {
-		c.set(i, at)
-	}
-	if e, at := c.first(); e != 1 || at != 4 {
-		t.Errorf("engine %d is due first at %v, want 1 at 4", e, at)
-	}
-	c.set(1, 20)
-	if e, at := c.first(); e != 3 || at != 4 {
-		t.Errorf("engine %d is due first at %v, want 3 at 4", e, at)
-	}
-}
-
 func TestBadConfigs(t *testing.T) {
 	w := open(t, "unique", 5)
 	for _, c := range []Config{

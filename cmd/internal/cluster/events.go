@@ -1,16 +1,13 @@
 package cluster
 
-import "time"
+import (
+	"time"
 
-// event is something that happens at a time; those of one time happen in the
-// order in which they were planned.
-type event struct {
-	at    time.Duration
-	order uint64
-	kind  kind
-	a, b  int32
-}
+	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/virtual"
+)
 
+// kind is what happens.
 type kind uint8
 
 const (
@@ -21,86 +18,33 @@ const (
 	change              // step a of the scenario
 )
 
-func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
+// Whatever happens at the time of a step's end comes after it, and what happens
+// at one time in the order in which it was planned.
+const afterEngines = virtual.Engines + 1
 
-// agenda is a heap of events.
-type agenda struct {
-	heap  []event
-	order uint64
+func (s *sim) plan(at time.Duration, k kind, a, b int) {
+	s.clock.Schedule(virtual.Event{At: at, Kind: afterEngines, Actor: int32(a), Arg: uint64(k)<<32 | uint64(b)})
 }
 
-func (g *agenda) plan(at time.Duration, k kind, a, b int) {
-	g.order++
-	g.heap = append(g.heap, event{at, g.order, k, int32(a), int32(b)})
-	for i := len(g.heap) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !g.heap[i].before(&g.heap[parent]) {
-			break
-		}
-		g.heap[i], g.heap[parent] = g.heap[parent], g.heap[i]
-		i = parent
-	}
+// Event is called by the clock.
+func (s *sim) Event(e virtual.Event) {
+	s.now = e.At
+	s.check(s.happen(kind(e.Arg>>32), int(e.Actor), int(uint32(e.Arg))))
 }
 
-func (g *agenda) pop() event {
-	top := g.heap[0]
-	last := len(g.heap) - 1
-	g.heap[0] = g.heap[last]
-	g.heap = g.heap[:last]
-	for i := 0; ; {
-		least := i
-		for _, child := range [2]int{2*i + 1, 2*i + 2} {
-			if child < last && g.heap[child].before(&g.heap[least]) {
-				least = child
-			}
-		}
-		if least == i {
-			return top
-		}
-		g.heap[i], g.heap[least] = g.heap[least], g.heap[i]
-		i = least
-	}
+// Outputs is called by the clock at the end of an engine's step.
+func (s *sim) Outputs(_ int, outputs []simengine.Output) {
+	s.now = s.clock.Now()
+	s.heard(outputs)
+	s.check(nil)
 }
 
-// clocks is a tournament of the engines' next steps: its root is the engine
-// that is due first, the lower number among equals.
-type clocks struct {
-	due  []time.Duration // by engine; idle for never
-	tree []int32         // winners; leaves begin at size
-	size int
-}
-
-const idle = time.Duration(1<<63 - 1)
-
-func newClocks(n int) *clocks {
-	c := &clocks{size: 1}
-	for c.size < n {
-		c.size *= 2
+// check stops the clock when there is nothing more to see.
+func (s *sim) check(err error) {
+	if s.failure == nil {
+		s.failure = err
 	}
-	c.due = make([]time.Duration, c.size)
-	c.tree = make([]int32, 2*c.size)
-	for i := range c.due {
-		c.due[i] = idle
-		c.tree[c.size+i] = int32(i)
+	if s.failure != nil || s.left == 0 || s.over {
+		s.clock.Stop()
 	}
-	for i := c.size - 1; i > 0; i-- {
-		c.tree[i] = c.tree[2*i]
-	}
-	return c
-}
-
-func (c *clocks) set(engine int, at time.Duration) {
-	c.due[engine] = at
-	for i := (c.size + engine) / 2; i > 0; i /= 2 {
-		a, b := c.tree[2*i], c.tree[2*i+1]
-		if c.due[b] < c.due[a] {
-			a = b
-		}
-		c.tree[i] = a
-	}
-}
-
-func (c *clocks) first() (engine int, at time.Duration) {
-	i := c.tree[1]
-	return int(i), c.due[i]
 }

@@ -9,7 +9,6 @@ import (
 
 // replica is an engine and its place in the cluster.
 type replica struct {
-	engine  *simengine.Engine
 	cfg     simengine.Config
 	started time.Duration
 	joined  bool // proxies have it in their pool
@@ -18,7 +17,6 @@ type replica struct {
 	healthy bool // proxies think so
 	lies    lies // about its metrics
 	stopped rivals.Page
-	inside  map[uint64]bool // attempts in the engine
 }
 
 // lies are what is wrong with a metrics page.
@@ -30,28 +28,21 @@ type lies struct {
 	capacity float64 // told over true; 0 is right
 }
 
-func (r *replica) start(now time.Duration) error {
-	e, err := simengine.New(r.cfg)
-	if err != nil {
-		return err
-	}
-	r.engine, r.started, r.process, r.reached = e, now, true, true
-	r.inside = make(map[uint64]bool)
-	return nil
-}
+func (r *replica) start(now time.Duration) { r.started, r.process, r.reached = now, true, true }
 
-// page is what a scrape gets now; nil if nothing.
-func (r *replica) page() *rivals.Page {
+// page is what a scrape of an engine gets now; nil if nothing.
+func (s *sim) page(engine int) *rivals.Page {
+	r := s.replicas[engine]
 	if !r.process || !r.reached || r.lies.missing {
 		return nil
 	}
-	s := r.engine.Stats()
+	stats := s.clock.Stats(engine)
 	p := rivals.Page{
-		Waiting: s.Waiting, Running: s.Running, KVUsage: s.KVUsage,
+		Waiting: stats.Waiting, Running: stats.Running, KVUsage: stats.KVUsage,
 		CapacityTokens: float64(r.cfg.KVTokens()), BlockTokens: float64(r.cfg.BlockSize),
-		PrefixHits: float64(s.PrefixHits), PrefixQueries: float64(s.PrefixQueries),
-		PromptTokens: float64(s.PromptTokens), OutputTokens: float64(s.GenerationTokens),
-		Preemptions: float64(s.Preemptions), StartTime: r.started.Seconds(),
+		PrefixHits: float64(stats.PrefixHits), PrefixQueries: float64(stats.PrefixQueries),
+		PromptTokens: float64(stats.PromptTokens), OutputTokens: float64(stats.GenerationTokens),
+		Preemptions: float64(stats.Preemptions), StartTime: r.started.Seconds(),
 	}
 	if r.lies.capacity > 0 {
 		p.CapacityTokens *= r.lies.capacity

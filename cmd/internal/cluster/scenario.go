@@ -82,12 +82,13 @@ var scenarios = []scenario{
 		{0.5, func(s *sim, now time.Duration) error {
 			r := s.replicas[len(s.replicas)-1]
 			r.joined, r.healthy = true, true
-			return r.start(now)
+			r.start(now)
+			return nil
 		}},
 	}},
 	{name: "die", about: "one engine is gone from 40 to 70 % of the time, and comes back cold", steps: []step{
 		{0.4, func(s *sim, now time.Duration) error { return s.kill(now, 0) }},
-		{0.7, func(s *sim, now time.Duration) error { return s.replicas[0].start(now) }},
+		{0.7, func(s *sim, now time.Duration) error { s.replicas[0].start(now); return nil }},
 	}},
 	{name: "slow", about: "one engine takes twice the time for everything", begin: func(all []*replica) {
 		c := &all[0].cfg.Cost
@@ -100,12 +101,12 @@ var scenarios = []scenario{
 	}},
 	{name: "restart", about: "one engine restarts at half of the time: 20 s away, then cold", steps: []step{
 		{0.5, func(s *sim, now time.Duration) error {
-			s.agenda.plan(now+restartTakes, change, startFirst, 0)
+			s.plan(now+restartTakes, change, startFirst, 0)
 			return s.kill(now, 0)
 		}},
 	}},
 	{name: "flap", about: "one engine can't be reached for 3 s in every 15; what it works on goes on", steps: []step{
-		{0, func(s *sim, now time.Duration) error { s.agenda.plan(now+flapEvery, change, flapFirst, 0); return nil }},
+		{0, func(s *sim, now time.Duration) error { s.plan(now+flapEvery, change, flapFirst, 0); return nil }},
 	}},
 	{name: "metrics-missing", about: "no metrics page can be had", begin: wrong(lies{missing: true}, everyone)},
 	{name: "metrics-frozen", about: "pages stay as they were at the first scrape", begin: wrong(lies{frozen: true}, everyone)},
@@ -128,11 +129,12 @@ const (
 func (s *sim) change(now time.Duration, which int) error {
 	switch which {
 	case startFirst:
-		return s.replicas[0].start(now)
+		s.replicas[0].start(now)
+		return nil
 	case flapFirst:
 		s.replicas[0].reached = false
-		s.agenda.plan(now+flapTakes, change, reachFirst, 0)
-		s.agenda.plan(now+flapEvery, change, flapFirst, 0)
+		s.plan(now+flapTakes, change, reachFirst, 0)
+		s.plan(now+flapEvery, change, flapFirst, 0)
 		return nil
 	case reachFirst:
 		s.replicas[0].reached = true

@@ -2,12 +2,15 @@ package cluster
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/rivals"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/workload"
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/virtual"
 )
 
 // healthEvery is how often proxies look whether an engine answers, as Caddy's
@@ -23,9 +26,9 @@ type sim struct {
 
 	replicas []*replica
 	proxies  []proxy
-	clocks   *clocks
-	agenda   agenda
+	clock    *virtual.Sim // with the engines, by number of replica
 	now      time.Duration
+	failure  error
 	rng      *rand.Rand
 
 	jobs     []job
@@ -90,7 +93,8 @@ func Run(w *workload.Workload, c Config, maker Maker) (*Outcome, error) {
 func (s *sim) setUp(maker Maker) error {
 	c := &s.cfg
 	n := c.Replicas + s.scenario.spare
-	s.clocks = newClocks(n)
+	s.clock = virtual.New(c.Seed, s)
+	s.clock.TellTokens()
 	for i := range n {
 		r := &replica{cfg: c.Engine, joined: i < c.Replicas, healthy: i < c.Replicas}
 		s.replicas = append(s.replicas, r)
@@ -98,9 +102,12 @@ func (s *sim) setUp(maker Maker) error {
 	if s.scenario.begin != nil {
 		s.scenario.begin(s.replicas)
 	}
-	for _, r := range s.replicas[:c.Replicas] {
-		if err := r.start(0); err != nil {
+	for i, r := range s.replicas {
+		if _, err := s.clock.Add(r.cfg); err != nil {
 			return err
+		}
+		if i < c.Replicas {
+			r.start(0)
 		}
 	}
 	for p := range c.Proxies {
@@ -115,20 +122,20 @@ func (s *sim) setUp(maker Maker) error {
 		}
 		s.proxies[p].every = every
 		for u := range n {
-			s.agenda.plan(time.Duration(s.rng.Int64N(int64(every))), scrape, p, u)
+			s.plan(time.Duration(s.rng.Int64N(int64(every))), scrape, p, u)
 		}
 	}
 	span := float64(s.load.Span) * s.stretch
 	for i, st := range s.scenario.steps {
-		s.agenda.plan(time.Duration(st.at*span), change, i, 0)
+		s.plan(time.Duration(st.at*span), change, i, 0)
 	}
-	s.agenda.plan(healthEvery, health, 0, 0)
-	s.plan()
+	s.plan(healthEvery, health, 0, 0)
+	s.arrivals()
 	return nil
 }
 
-// plan notes when sessions and, in an open loop, turns come.
-func (s *sim) plan() {
+// arrivals plans when sessions and, in an open loop, turns come.
+func (s *sim) arrivals() {
 	for i := range s.load.Sessions {
 		session := &s.load.Sessions[i]
 		at := time.Duration(float64(session.Start) * s.stretch)
@@ -161,57 +168,44 @@ func (s *sim) come(at time.Duration, session, turn int) {
 		j.proxy = int32(session % s.cfg.Proxies)
 	}
 	s.jobs = append(s.jobs, j)
-	s.agenda.plan(at, arrive, len(s.jobs)-1, 0)
+	s.plan(at, arrive, len(s.jobs)-1, 0)
 }
 
-// run goes from event to event until all requests have ended.
+// run runs until all requests have ended.
 func (s *sim) run() error {
-	for s.left > 0 && !s.over {
-		engine, due := s.clocks.first()
-		if len(s.agenda.heap) == 0 || due <= s.agenda.heap[0].at {
-			if due == idle {
-				return fmt.Errorf("nothing happens any more, and %d requests are left", s.left)
-			}
-			s.now = due
-			if err := s.step(engine); err != nil {
-				return err
-			}
-			continue
-		}
-		e := s.agenda.pop()
-		s.now = e.at
-		if err := s.happen(&e); err != nil {
-			return err
-		}
+	if s.left == 0 {
+		return nil
 	}
-	return nil
+	s.clock.Run(math.MaxInt64)
+	if s.failure == nil && s.left > 0 && !s.over {
+		return fmt.Errorf("nothing happens any more, and %d requests are left", s.left)
+	}
+	return s.failure
 }
 
-func (s *sim) happen(e *event) error {
-	switch e.kind {
+func (s *sim) happen(k kind, a, b int) error {
+	switch k {
 	case arrive:
-		return s.send(int(e.a))
+		return s.send(a)
 	case scrape:
-		s.proxies[e.a].pages[e.b] = nil
-		if r := s.replicas[e.b]; r.joined {
-			s.proxies[e.a].pages[e.b] = r.page()
-			s.agenda.plan(s.now+s.cfg.ScrapeDelay, deliver, int(e.a), int(e.b))
+		s.proxies[a].pages[b] = nil
+		if s.replicas[b].joined {
+			s.proxies[a].pages[b] = s.page(b)
+			s.plan(s.now+s.cfg.ScrapeDelay, deliver, a, b)
 		}
 		// A twentieth of jitter, so that no two proxies stay in step.
-		next := float64(s.proxies[e.a].every) * (0.95 + 0.1*s.rng.Float64())
-		s.agenda.plan(s.now+time.Duration(next), scrape, int(e.a), int(e.b))
+		next := float64(s.proxies[a].every) * (0.95 + 0.1*s.rng.Float64())
+		s.plan(s.now+time.Duration(next), scrape, a, b)
 	case deliver:
-		p := &s.proxies[e.a]
-		p.policy.Scraped(s.now, int(e.b), p.pages[e.b])
+		p := &s.proxies[a]
+		p.policy.Scraped(s.now, b, p.pages[b])
 	case health:
 		for _, r := range s.replicas {
 			r.healthy = r.joined && r.process && r.reached
 		}
-		s.agenda.plan(s.now+healthEvery, health, 0, 0)
+		s.plan(s.now+healthEvery, health, 0, 0)
 	case change:
-		if err := s.change(s.now, int(e.a)); err != nil {
-			return err
-		}
+		return s.change(s.now, a)
 	}
 	return nil
 }
@@ -234,7 +228,7 @@ func (s *sim) send(n int) error {
 			}
 		}
 		if s.allTried() {
-			s.agenda.plan(s.now+tryAgain, arrive, n, 0)
+			s.plan(s.now+tryAgain, arrive, n, 0)
 			return nil
 		}
 		s.attempts = append(s.attempts, int32(n))
@@ -248,7 +242,7 @@ func (s *sim) send(n int) error {
 		j.up = int32(s.targets[at].Upstream)
 		r := s.replicas[j.up]
 		if r.process && r.reached {
-			return s.submit(r, id, turn)
+			return s.clock.Submit(int(j.up), s.engineRequest(id, turn))
 		}
 		p.policy.End(s.now, id, rivals.Failed, nil)
 		j.tried(int(j.up))
@@ -286,15 +280,6 @@ func (s *sim) describe(id uint64, t *workload.Turn) {
 	}
 }
 
-func (s *sim) submit(r *replica, id uint64, t *workload.Turn) error {
-	if err := r.engine.Submit(s.now, s.engineRequest(id, t)); err != nil {
-		return err
-	}
-	r.inside[id] = true
-	s.due(int(s.jobs[s.attempts[id]].up))
-	return nil
-}
-
 func (s *sim) engineRequest(id uint64, t *workload.Turn) simengine.Request {
 	size := s.cfg.Engine.BlockSize
 	chain := t.Content.Tokens(size)
@@ -305,28 +290,15 @@ func (s *sim) engineRequest(id uint64, t *workload.Turn) simengine.Request {
 	}
 }
 
-// due tells the clocks when an engine's next step is.
-func (s *sim) due(engine int) {
-	r := s.replicas[engine]
-	at := idle
-	if r.process {
-		if next, busy := r.engine.Next(); busy {
-			at = max(next, s.now)
-		}
-	}
-	s.clocks.set(engine, at)
-}
-
-func (s *sim) step(engine int) error {
-	r := s.replicas[engine]
-	outputs := r.engine.Step(s.now)
-	heard := uint64(0) // proxies, by bit
+// heard tells the proxies what a step of an engine brought.
+func (s *sim) heard(outputs []simengine.Output) {
+	told := uint64(0) // proxies, by bit
 	for i := range outputs {
 		o := &outputs[i]
 		j := &s.jobs[s.attempts[o.ID]]
 		if !o.First && !o.Finished {
-			if bit := uint64(1) << (j.proxy & 63); heard&bit == 0 {
-				heard |= bit
+			if bit := uint64(1) << (j.proxy & 63); told&bit == 0 {
+				told |= bit
 				s.proxies[j.proxy].policy.Token(s.now, o.ID)
 			}
 			continue
@@ -342,15 +314,12 @@ func (s *sim) step(engine int) error {
 			p.FirstToken(s.now, o.ID)
 		}
 		if o.Finished {
-			delete(r.inside, o.ID)
 			p.End(s.now, o.ID, rivals.Completed, &rivals.Usage{
 				PromptTokens: o.PromptTokens, OutputTokens: o.GeneratedTokens, CachedTokens: o.CachedTokens,
 			})
 			s.ended(j)
 		}
 	}
-	s.due(engine)
-	return nil
 }
 
 // ended lets a session go on.
@@ -371,16 +340,11 @@ func (s *sim) ended(j *job) {
 // kill ends an engine's process: what it works on is lost, and what has no
 // first token yet is sent elsewhere.
 func (s *sim) kill(now time.Duration, engine int) error {
-	r := s.replicas[engine]
-	r.process = false
-	s.clocks.set(engine, idle)
-	var lost []int32
-	for id := range s.attempts {
-		if r.inside[uint64(id)] {
-			lost = append(lost, s.attempts[id])
-		}
-	}
-	for _, n := range lost {
+	s.replicas[engine].process = false
+	lost := s.clock.Restart(engine)
+	slices.Sort(lost)
+	for _, id := range lost {
+		n := s.attempts[id]
 		j := &s.jobs[n]
 		s.proxies[j.proxy].policy.End(now, j.attempt, rivals.Failed, nil)
 		if j.first > 0 {

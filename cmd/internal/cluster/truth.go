@@ -17,7 +17,7 @@ func (t truth) Cached(upstream int, q *rivals.Request) int {
 	turn := t.s.turn(&t.s.jobs[t.s.attempts[q.ID]])
 	req := t.s.engineRequest(q.ID, turn)
 	size := r.cfg.BlockSize
-	return r.engine.Cached(req.Blocks[:min(len(req.Blocks), (turn.Prompt-1)/size)]) * size
+	return t.s.clock.Engine(upstream).Cached(req.Blocks[:min(len(req.Blocks), (turn.Prompt-1)/size)]) * size
 }
 
 // never is when an engine that isn't there answers.
@@ -29,7 +29,7 @@ func (t truth) Forecast(now time.Duration, upstream int, q *rivals.Request) (tim
 		return never, 0
 	}
 	req := t.s.engineRequest(q.ID, t.s.turn(&t.s.jobs[t.s.attempts[q.ID]]))
-	f := r.engine.Forecast(now, &req)
+	f := t.s.clock.Engine(upstream).Forecast(now, &req)
 	return f.First, f.Cached
 }
 
