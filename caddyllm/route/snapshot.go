@@ -104,6 +104,7 @@ type Terms struct {
 	Memory        float64 // until there is room for its KV blocks
 	Step          float64 // until the step in progress ends
 	Cost          float64
+	First         float64 // predicted time to the first token: Queue + Prefill + Memory + Step
 	Tried         bool // tried before: last of all
 	Last          bool // suspect: only before those tried
 }
@@ -123,6 +124,7 @@ func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
 		if t.Tried {
 			c.rank = tried
 		}
+		c.home = t.Home
 		r.candidates = append(r.candidates, c)
 	}
 	o := r.weigh(now, q)
@@ -142,6 +144,7 @@ func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
 			Memory:        t.memory,
 			Step:          t.step,
 			Cost:          t.cost,
+			First:         t.first,
 			Tried:         c.rank == tried,
 			Last:          c.rank == suspect,
 		}
