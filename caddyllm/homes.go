@@ -61,13 +61,22 @@ func (h *homes) of(key uint64) string {
 	return up
 }
 
+// peek is the upstream of a key, as of finds it, without keeping it any longer.
+func (h *homes) peek(key uint64) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if up, ok := h.young[key]; ok {
+		return up
+	}
+	return h.old[key]
+}
+
 // narrow leaves only the target that issued the response which a prompt goes on
 // from, since no other has it. Where that is unknown, gone or tried, all stay.
-func (p *LLMPrefix) narrow(previous uint64, targets []route.Target) (from, to int) {
-	if previous == 0 {
+func narrow(home string, targets []route.Target) (from, to int) {
+	if home == "" {
 		return 0, len(targets)
 	}
-	home := p.shared.responses.of(previous)
 	i := slices.IndexFunc(targets, func(t route.Target) bool { return t.ID == home && !t.Tried })
 	if i < 0 {
 		return 0, len(targets)

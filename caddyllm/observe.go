@@ -22,6 +22,7 @@ type attempt struct {
 	upstream string
 	choice   choice
 	began    time.Time
+	entry    entry       // in the journal
 	answered atomic.Bool // the first byte was told
 	over     atomic.Bool
 }
@@ -40,16 +41,32 @@ func (a *attempt) firstByte() {
 	a.flight.policy.shared.firstByte(now, a.choice.Ticket)
 	if a.choice.stream {
 		observeFirstToken(a.choice.FirstToken, now.Sub(a.began))
+		a.flight.policy.shared.journal.began(now, a.entry, a.choice.FirstToken, now.Sub(a.began))
 	}
+}
+
+// note enters the attempt in the journal, before anyone can end it.
+func (a *attempt) note() {
+	f := a.flight
+	defer f.policy.catch(inObserve)
+	kind := f.kind
+	if f.why == whyMethod || f.why == whyUpgrade {
+		kind = prompt.None
+	}
+	a.entry = f.policy.shared.journal.decided(a.began, kind, a.upstream, f.record.attempt+1, &a.choice)
 }
 
 func (a *attempt) finish(end route.End, usage *route.Usage) {
 	defer a.flight.policy.catch(inObserve)
-	if !a.choice.prompt || a.over.Swap(true) {
+	if a.over.Swap(true) {
 		return
 	}
-	a.flight.policy.shared.done(time.Now(), a.choice.Ticket, end, usage)
-	observeEnd(&a.choice, usage)
+	now, shared := time.Now(), a.flight.policy.shared
+	if a.choice.prompt {
+		shared.done(now, a.choice.Ticket, end, usage)
+		observeEnd(&a.choice, usage)
+	}
+	shared.journal.ended(now, a.entry, end, &a.choice, usage)
 }
 
 // refuse ends an attempt whose upstream didn't take it: it failed, or wants no
@@ -62,9 +79,14 @@ func (a *attempt) refuse(h http.Header) {
 		a.finish(route.Failed, nil)
 		return
 	}
-	if a.choice.prompt && !a.over.Swap(true) {
-		a.flight.policy.shared.refused(now, a.choice.Ticket, wait)
+	if a.over.Swap(true) {
+		return
 	}
+	shared := a.flight.policy.shared
+	if a.choice.prompt {
+		shared.refused(now, a.choice.Ticket, wait)
+	}
+	shared.journal.ended(now, a.entry, route.Rejected, &a.choice, nil)
 }
 
 // listen is for transports that can't be wrapped: the trace tells of the first

@@ -186,7 +186,8 @@ func (p *LLMPrefix) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("observing the proxy's transport: %w", err)
 	}
-	return p.upstreams.scrapeOnceStarted(ctx)
+	shared.users.join(p.upstreams)
+	return p.upstreams.awaitStart(ctx)
 }
 
 // Validate checks the options' ranges, with the Caddyfile's names for them.

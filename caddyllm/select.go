@@ -71,6 +71,9 @@ type choice struct {
 	stream bool
 	// several sequences were asked for: what of them was cached says little.
 	several bool
+	// The prompt's full blocks, and hashes of the first and to the last of them.
+	blocks      int
+	first, last uint64
 }
 
 // desk is what one decision needs. Desks are reused: their scratch space makes
@@ -191,6 +194,7 @@ func (f *flight) next(pool reverseproxy.UpstreamPool, r *http.Request, w http.Re
 		return nil
 	}
 	a := newAttempt(f, upstream.Dial, choice)
+	a.note()
 	f.arm()
 	f.begin(a)
 	if !slices.Contains(f.tried, upstream.Dial) {
@@ -282,7 +286,7 @@ func (f *flight) decide(d *desk, r *http.Request, began time.Time) (choice, *rev
 	if why != "" {
 		return choice{}, nil, why
 	}
-	from, to := f.policy.narrow(previous, d.targets)
+	from, to := narrow(shared.responses.of(previous), d.targets)
 	if home := shared.sessions.of(f.session); home != "" {
 		for i := range d.targets {
 			d.targets[i].Home = d.targets[i].ID == home
@@ -298,7 +302,11 @@ func (f *flight) decide(d *desk, r *http.Request, began time.Time) (choice, *rev
 	u := d.ups[from+picked.Index]
 	shared.sessions.put(f.session, u.Dial)
 	observeDecision(u.Dial, picked.Reason, time.Since(began))
-	return choice{Choice: picked, reason: string(picked.Reason), prompt: true, stream: req.Stream, several: req.Sequences > 1}, u, ""
+	c := choice{Choice: picked, reason: string(picked.Reason), prompt: true, stream: req.Stream, several: req.Sequences > 1}
+	if n := len(req.Chain); n > 0 {
+		c.blocks, c.first, c.last = n, req.Chain[0], req.Chain[n-1]
+	}
+	return c, u, ""
 }
 
 // read finds what the decision needs of a request's body, or why it can't be

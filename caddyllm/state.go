@@ -23,6 +23,7 @@ var states = caddy.NewUsagePool()
 type state struct {
 	key    string
 	name   string
+	block  int // prompt bytes
 	poller *polling
 
 	mu     sync.Mutex // guards router; never held during I/O
@@ -30,6 +31,9 @@ type state struct {
 
 	sessions  homes // by hash of the session's header
 	responses homes // by hash of the response's id
+
+	journal journal // for those who look
+	users   users   // the policies of this state
 }
 
 // loadState joins the state of s, made if it is the first to ask. The key has
@@ -53,6 +57,7 @@ func newState(key string, s settings) (*state, error) {
 	return &state{
 		key:    key,
 		name:   s.state,
+		block:  s.block,
 		poller: poller,
 		router: route.New(route.Options{BlockBytes: s.block, MemoryBytes: s.memory, Seed: rand.Uint64()}),
 	}, nil
@@ -125,6 +130,7 @@ func (s *state) learn(r *scrape.Result) {
 			caught(logger(), inScrape)
 		}
 	}()
+	s.journal.scraped(time.Now(), r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.Reason == "" {

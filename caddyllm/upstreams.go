@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -30,6 +31,8 @@ type upstreams struct {
 	static  []string                    // dial addresses in the config
 	offered *offered                    // nil if there are no others
 	blind   bool                        // answers can't be observed
+	proxy   *reverseproxy.Handler       // nil if there is none
+	begun   atomic.Bool                 // the config is in force: proxy is whole
 }
 
 // writeBuffer is that of each connection to an upstream, bytes. With the usual
@@ -54,6 +57,7 @@ func attach(ctx caddy.Context, p *LLMPrefix) (*upstreams, error) {
 	if h == nil {
 		return u, nil // not below a proxy: own counts still work
 	}
+	u.proxy = h
 	for _, up := range h.Upstreams {
 		u.static = append(u.static, up.Dial)
 	}
@@ -96,12 +100,8 @@ func (u *upstreams) scraping() bool {
 	return u.scrapes != nil && len(u.policy.settings.scrapePaths) > 0
 }
 
-// scrapeOnceStarted begins to scrape the config's upstreams when the config is
-// in force. Validating a config, or failing to load one, must not.
-func (u *upstreams) scrapeOnceStarted(ctx caddy.Context) error {
-	if !u.scraping() {
-		return nil
-	}
+// awaitStart has what begins with the config begin when that is in force.
+func (u *upstreams) awaitStart(ctx caddy.Context) error {
 	app, err := ctx.AppIfConfigured("events")
 	if err != nil {
 		return nil // no Caddy round us; every proxy configures this app
@@ -112,9 +112,14 @@ func (u *upstreams) scrapeOnceStarted(ctx caddy.Context) error {
 // starter is an event handler; the policy itself shall not look like one.
 type starter struct{ u *upstreams }
 
-// Handle implements caddyevents.Handler.
+// Handle begins to scrape the config's upstreams. Validating a config, or
+// failing to load one, must not.
 func (s starter) Handle(context.Context, caddy.Event) error {
 	defer s.u.policy.catch(inScrape)
+	s.u.begun.Store(true)
+	if !s.u.scraping() {
+		return nil
+	}
 	for _, dial := range s.u.static {
 		if err := s.u.scrape(dial, 0); err != nil {
 			s.u.policy.logger.Info("upstream's metrics are not scraped", zap.String("upstream", dial), zap.Error(err))
@@ -151,15 +156,34 @@ func (o *offered) due(now time.Time, pool reverseproxy.UpstreamPool) (due []stri
 	return due
 }
 
+// latest are the upstreams that were offered about when any was last, in order.
+func (o *offered) latest() (all []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var newest time.Time
+	for _, last := range o.at {
+		if last.After(newest) {
+			newest = last
+		}
+	}
+	for dial, last := range o.at {
+		if newest.Sub(last) < unseenAfter {
+			all = append(all, dial)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // seen keeps upstreams scraped that the config doesn't name, as long as their
 // source offers them.
 func (u *upstreams) seen(pool reverseproxy.UpstreamPool) {
 	defer u.policy.catch(inScrape)
-	if u.offered == nil || !u.scraping() {
+	if u.offered == nil {
 		return
 	}
 	for _, dial := range u.offered.due(time.Now(), pool) {
-		if slices.Contains(u.static, dial) {
+		if !u.scraping() || slices.Contains(u.static, dial) {
 			continue
 		}
 		if err := u.scrape(dial, unseenAfter); err != nil {
@@ -205,9 +229,36 @@ func (u *upstreams) scrape(dial string, expiry time.Duration) error {
 	return nil
 }
 
+// member is an upstream that a policy would choose among.
+type member struct {
+	dial      string
+	available bool // by the proxy's health checks and limits, as far as it tells
+}
+
+// members lists the config's upstreams, and those that a dynamic source offered
+// last, which count as available.
+func (u *upstreams) members() (all []member) {
+	if u.begun.Load() && u.proxy != nil {
+		for _, up := range u.proxy.Upstreams {
+			all = append(all, member{up.Dial, up.Available()})
+		}
+	} else {
+		for _, dial := range u.static {
+			all = append(all, member{dial, true})
+		}
+	}
+	if u.offered != nil {
+		for _, dial := range u.offered.latest() {
+			all = append(all, member{dial, true})
+		}
+	}
+	return all
+}
+
 // detach ends what attach and the scrapes began.
 func (u *upstreams) detach() {
 	if u.policy.shared != nil {
+		u.policy.shared.users.leave(u)
 		u.policy.shared.poller.Drop(u)
 	}
 	if u.scrapes != nil {

@@ -230,6 +230,7 @@ func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
 	}
 	u := f.up
 	cached, known := u.cachedOf(f, usage)
+	usage.CachedTokens, usage.CachedKnown = int(cached), known
 	// With several sequences the engine may count what they share among
 	// themselves: vLLM tells the last one's.
 	if !known || f.sequences > 1 {

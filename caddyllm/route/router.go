@@ -209,7 +209,8 @@ func (r *Router) FirstByte(at time.Time, t Ticket) {
 }
 
 // Done releases a reservation; it may be called again. usage is nil where the
-// answer told none.
+// answer told none; where silence about cached tokens means none, Done says so
+// in it.
 func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
 	now := r.clock.at(at)
 	f, place := r.flight(t)

@@ -105,8 +105,8 @@ type Terms struct {
 	Step          float64 // until the step in progress ends
 	Cost          float64
 	First         float64 // predicted time to the first token: Queue + Prefill + Memory + Step
-	Tried         bool // tried before: last of all
-	Last          bool // suspect: only before those tried
+	Tried         bool    // tried before: last of all
+	Last          bool    // suspect: only before those tried
 }
 
 // Explain returns the terms that Pick would compare now, in the targets'

@@ -1,0 +1,61 @@
+package caddyllm
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// users are the policies of a state that are in a loaded config, for those who
+// look: they know which upstreams a request would be offered.
+type users struct {
+	mu  sync.Mutex // guards all
+	all []*upstreams
+}
+
+func (s *users) join(u *upstreams) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, u)
+}
+
+func (s *users) leave(u *upstreams) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(other *upstreams) bool { return other == u })
+}
+
+// newest is the policy that joined last, nil if there is none.
+func (s *users) newest() *LLMPrefix {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) == 0 {
+		return nil
+	}
+	return s.all[len(s.all)-1].policy
+}
+
+// members are the upstreams of all policies together, by address. One that any
+// proxy may use counts as available.
+func (s *users) members() []member {
+	s.mu.Lock()
+	all := slices.Clone(s.all)
+	s.mu.Unlock()
+	var found []member
+	for _, u := range all {
+		found = append(found, u.members()...)
+	}
+	slices.SortStableFunc(found, func(a, b member) int {
+		if a.dial != b.dial {
+			return cmp.Compare(a.dial, b.dial)
+		}
+		if a.available == b.available {
+			return 0
+		}
+		if a.available {
+			return -1
+		}
+		return 1
+	})
+	return slices.CompactFunc(found, func(a, b member) bool { return a.dial == b.dial })
+}
