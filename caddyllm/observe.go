@@ -140,13 +140,7 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		a.finish(route.Rejected, nil)
 	default:
-		b := newObservedBody(res, a, req)
-		res.Body = b
-		if b.events && a.choice.prompt {
-			if err := b.await(res); err != nil {
-				return nil, err
-			}
-		}
+		res.Body = newObservedBody(res, a, req)
 	}
 	return res, err
 }
