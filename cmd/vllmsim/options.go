@@ -88,7 +88,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.slots, "max-loras", 1, "max_lora that metrics tell of a server with adapters")
 	f.StringVar(&o.preset, "preset", defaultPreset, "model and hardware: "+strings.Join(presetNames(), ", ")+"; or a .json file that llmreplay fit wrote")
 	f.Float64Var(&o.speed, "speed", 1, "seconds of the engine's time in one of the clock, more than 0 and at most 10000")
-	f.StringVar(&o.profile, "profile", string(vllmmetrics.Main), "vLLM version whose metrics, KV events and /version are shown: "+strings.Join(profileNames(), ", "))
+	f.StringVar(&o.profile, "profile", string(vllmmetrics.Main), "vLLM version whose metrics, KV events, silence about misses and /version are shown: "+strings.Join(profileNames(), ", "))
 	f.IntVar(&o.engines, "data-parallel-size", 1, fmt.Sprintf("engines behind each server's internal balancer, 1 to %d", live.RanksMax))
 	f.StringVar(&o.faults, "faults", "", "file of what goes wrong, in YAML or JSON: see above")
 	f.StringVar(&o.kvEvents, "kv-events-config", "", "KV events over ZeroMQ, in the JSON that vLLM takes; ports are one higher for each further engine of each server")

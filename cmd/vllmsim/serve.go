@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -137,6 +138,7 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 		Seed:                  o.seed,
 		Instance:              strconv.Itoa(i),
 		NoPromptTokensDetails: o.noDetails,
+		SilentMisses:          !slices.Contains([]vllmmetrics.Profile{vllmmetrics.Main, vllmmetrics.Rust}, vllmmetrics.Profile(o.profile)),
 		DevMode:               o.devMode,
 		RuntimeLoRA:           o.loadLoRA,
 		Reasoning:             o.reasoning,

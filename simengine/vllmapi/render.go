@@ -42,7 +42,7 @@ func (j *job) usage() usage {
 	if j.g.onlyEcho {
 		u.completion = 0
 	}
-	if !j.s.c.NoPromptTokensDetails {
+	if silent := j.s.c.SilentMisses && j.cached() == 0; !j.s.c.NoPromptTokensDetails && !silent {
 		u.cached, u.created, u.media = j.cached(), j.cacheable-j.cached(), j.media
 	}
 	return u

@@ -67,6 +67,10 @@ type Config struct {
 	// without --enable-prompt-tokens-details.
 	NoPromptTokensDetails bool
 
+	// SilentMisses leaves cached_tokens out of usage where nothing was cached,
+	// as vLLM 0.19 does.
+	SilentMisses bool
+
 	// Reasoning makes the model think before it answers a chat, and the server
 	// tell it apart, as vLLM does with --reasoning-parser.
 	Reasoning bool
