@@ -21,10 +21,17 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
+// freesLast are the versions that put blocks without a hash behind the cached
+// ones, and so evict a cached block where the simulator and newer versions take
+// one that holds nothing: after evictions each prompt may lack one block.
+var freesLast = map[string]map[string]bool{
+	"0.19.1": {"evictions": true, "evictions-by-replies": true},
+}
+
 // Same token ids, same blocks, same order: the simulator must find as many
 // tokens in its cache as vLLM did, request by request.
 func TestCachedTokensAreThoseOfVLLM(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(recorded(newest), "cache", "*.json"))
+	files, err := filepath.Glob(filepath.Join(recorded("*"), "cache", "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings: %v", err)
 	}
@@ -37,11 +44,13 @@ func TestCachedTokensAreThoseOfVLLM(t *testing.T) {
 		if err := json.Unmarshal(text, &s); err != nil {
 			t.Fatal(err)
 		}
-		t.Run(s.Name, func(t *testing.T) {
+		version := filepath.Base(filepath.Dir(filepath.Dir(file)))
+		t.Run(version+" "+s.Name, func(t *testing.T) {
 			server := simulated(t, simengine.Config{
 				BlockSize: blockSize, Blocks: s.Blocks, MaxModelLen: 896, MaxNumSeqs: 4, MaxNumBatchedTokens: 512,
 			}, vllmmetrics.Main)
 			var replies [][]int
+			more := 0
 			for i := range s.Steps {
 				u, reply := complete(t, server, &s.Steps[i], replies)
 				replies = append(replies, reply)
@@ -49,9 +58,15 @@ func TestCachedTokensAreThoseOfVLLM(t *testing.T) {
 				if u.Prompt != want.PromptTokens || u.Completion != want.ReplyTokens {
 					t.Fatalf("step %d: %d prompt tokens and %d of reply, vLLM had %d and %d", i+1, u.Prompt, u.Completion, want.PromptTokens, want.ReplyTokens)
 				}
-				if u.Details.Cached != want.CachedTokens {
-					t.Errorf("step %d: %d cached tokens, vLLM had %d", i+1, u.Details.Cached, want.CachedTokens)
+				cached := max(0, want.CachedTokens) // silence is a zero
+				if freesLast[version][s.Name] && u.Details.Cached == cached+blockSize {
+					more++
+				} else if u.Details.Cached != cached {
+					t.Errorf("step %d: %d cached tokens, vLLM had %d", i+1, u.Details.Cached, cached)
 				}
+			}
+			if freesLast[version][s.Name] && more == 0 {
+				t.Error("is as recorded, though it is listed as another order of eviction")
 			}
 		})
 	}

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// newest is the version that the simulator's API imitates.
-	newest = "0.32.0"
 	// The recorded servers', see testdata/vllm/README.md.
 	model     = "tiny-llama"
 	blockSize = 32
