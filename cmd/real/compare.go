@@ -44,6 +44,17 @@ type comparison struct {
 	json        bool
 }
 
+// The shape of the servers. A server's share of the conversations under way,
+// with the companies' system prompts, takes some 18,000 tokens of its cache,
+// and all of them take some 30,000. So a conversation stays cached where it
+// belongs, and not everywhere.
+const (
+	defaultBlocks = 641 // 20,480 tokens, and the block that vLLM keeps for itself
+	maxModelLen   = 8192
+	maxSeqs       = 16
+	stepBudget    = 2048
+)
+
 func newCompare(h *home) *comparison {
 	return &comparison{home: h}
 }
@@ -51,10 +62,11 @@ func newCompare(h *home) *comparison {
 func (c *comparison) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.caddy, "caddy", "", "binary of Caddy with llm_prefix; caddy beside this program if empty")
-	f.StringVar(&c.trace, "trace", "", "file of conversations (see llmreplay traces); testdata/conversations/support.jsonl of the source if empty")
-	f.IntVar(&c.servers, "servers", 3, "vLLM servers, at least 2")
-	f.IntVar(&c.blocks, "blocks", 385, "KV blocks of 32 tokens of each server; where one cache holds all of the trace, no policy can beat one server's hits")
-	f.IntVar(&c.concurrency, "concurrency", 6, "conversations at once")
+	f.StringVar(&c.trace, "trace", "", "file of conversations (see llmreplay traces); by default those of the repository with passages looked up")
+	// Each takes a core, and starting one takes minutes where cores are few.
+	f.IntVar(&c.servers, "servers", 2, "vLLM servers, at least 2")
+	f.IntVar(&c.blocks, "blocks", defaultBlocks, "KV blocks of 32 tokens of each server; where one cache holds all of the trace, no policy can beat one server's hits")
+	f.IntVar(&c.concurrency, "concurrency", 64, "conversations at once, at most; they begin at their times where they have any")
 	f.IntVar(&c.maxTokens, "max-tokens", 16, "length of each reply")
 	f.BoolVar(&c.json, "json", false, "print the report as one JSON object")
 }
@@ -69,8 +81,11 @@ type outcome struct {
 	// Predicted and Cached are the gateway's; nil under other policies.
 	Predicted *float64 `json:"gateway_predicted_cached_tokens,omitempty"`
 	Cached    *float64 `json:"gateway_cached_tokens,omitempty"`
-	// Lost are requests that failed before their answer began.
+	// Lost are requests that failed before anything of an answer came.
 	Lost int `json:"lost_before_answer"`
+	// Waiting are requests that waited for their first token on the server that
+	// was killed, as it was killed.
+	Waiting int `json:"waiting_when_killed,omitempty"`
 }
 
 func (c *comparison) run(ctx context.Context, stdout, stderr io.Writer) error {
@@ -84,14 +99,11 @@ func (c *comparison) run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		c.caddy = filepath.Join(filepath.Dir(self), "caddy")
 	}
-	if c.trace == "" {
-		c.trace = filepath.Join(c.source, "testdata", "conversations", "support.jsonl")
-	}
-	t, err := trace.ReadFile(c.trace, trace.Options{})
+	t, err := c.load()
 	if err != nil {
 		return err
 	}
-	if err := c.install(ctx); err != nil {
+	if err := c.install(ctx, slowModel); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "llm-prefix-real-")
@@ -107,7 +119,7 @@ func (c *comparison) run(ctx context.Context, stdout, stderr io.Writer) error {
 		e := json.NewEncoder(stdout)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
-		err = e.Encode(map[string]any{"trace": filepath.Base(c.trace), "vllm": c.version, "replicas": c.servers, "results": outcomes})
+		err = e.Encode(map[string]any{"trace": c.traceName(), "vllm": c.version, "replicas": c.servers, "results": outcomes})
 	} else {
 		err = c.table(stdout, outcomes)
 	}
@@ -115,6 +127,21 @@ func (c *comparison) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return judge(stdout, outcomes, c.json)
+}
+
+// load is the trace to replay.
+func (c *comparison) load() (*trace.Trace, error) {
+	if c.trace == "" {
+		return c.workload()
+	}
+	return trace.ReadFile(c.trace, trace.Options{})
+}
+
+func (c *comparison) traceName() string {
+	if c.trace == "" {
+		return "support conversations with passages looked up"
+	}
+	return filepath.Base(c.trace)
 }
 
 // measureAll starts the servers once and replays the trace in each way on them,
@@ -150,13 +177,16 @@ func (c *comparison) measureAll(ctx context.Context, dir string, t *trace.Trace,
 // startServers starts them all at once: most of the time Python reads files.
 func (c *comparison) startServers(ctx context.Context, dir string, stderr io.Writer) ([]*server, error) {
 	fmt.Fprintf(stderr, "starting %d vLLM %s servers\n", c.servers, c.version)
-	s := shape{blocks: c.blocks, maxLen: 4096, seqs: 16, budget: 2048, developer: true}
+	s := shape{model: slowModel, blocks: c.blocks, maxLen: maxModelLen, seqs: maxSeqs, budget: stepBudget, developer: true}
 	var servers []*server
 	for i := range c.servers {
 		own := filepath.Join(dir, fmt.Sprint("server-", i))
 		if err := os.MkdirAll(own, 0o755); err != nil {
 			return servers, fmt.Errorf("making a folder: %w", err)
 		}
+		// Nobody listens; the events are there as they are where people route by
+		// them, and cost what they cost.
+		s.events = "ipc://" + filepath.Join(own, "events")
 		v, err := c.begin(own, s)
 		if err != nil {
 			return servers, err
@@ -196,7 +226,7 @@ func (c *comparison) measure(ctx context.Context, dir, name string, t *trace.Tra
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return o, fmt.Errorf("making a folder: %w", err)
 	}
-	options := replay.Options{Model: modelName, Concurrency: c.concurrency, MaxTokens: c.maxTokens}
+	options := replay.Options{Model: modelName, Concurrency: c.concurrency, Speed: 1, MaxTokens: c.maxTokens}
 	begin := time.Now()
 	var records []replay.Record
 	if name == pinned {
@@ -209,9 +239,7 @@ func (c *comparison) measure(ctx context.Context, dir, name string, t *trace.Tra
 	}
 	o.Result = replay.Summarize(name, records, time.Since(begin))
 	for i := range records {
-		switch records[i].Class {
-		case "", replay.ClassStreamWithoutDone, replay.ClassErrorInStream: // the answer had begun
-		default:
+		if records[i].Class != "" && records[i].Events == 0 {
 			o.Lost++
 		}
 	}
@@ -235,7 +263,6 @@ func (c *comparison) measure(ctx context.Context, dir, name string, t *trace.Tra
 
 // pin sends each conversation to one server, without a gateway.
 func pin(ctx context.Context, t *trace.Trace, servers []*server, options replay.Options) ([]replay.Record, error) {
-	options.Concurrency = max(1, options.Concurrency/len(servers))
 	var (
 		workers sync.WaitGroup
 		mu      sync.Mutex
@@ -260,8 +287,8 @@ func pin(ctx context.Context, t *trace.Trace, servers []*server, options replay.
 	return all, failed
 }
 
-// throughCaddy replays through a gateway of its own. One server is killed when
-// a third of the requests are done, if the name says so.
+// throughCaddy replays through a gateway of its own, and kills one server on
+// the way if the name says so.
 func (c *comparison) throughCaddy(ctx context.Context, dir, name string, t *trace.Trace, servers []*server, options replay.Options, o *outcome) ([]replay.Record, error) {
 	config := gateway.Config{Policy: name, Metrics: name == ours || name == killed}
 	if name == killed {
@@ -276,17 +303,23 @@ func (c *comparison) throughCaddy(ctx context.Context, dir, name string, t *trac
 	}
 	defer proxy.Stop()
 	options.URL = "http://" + proxy.Address
+	var k *killer
 	if name == killed {
-		done, at := 0, t.Requests()/3
-		options.OnRecord = func(replay.Record) {
-			if done++; done == at {
-				go servers[0].Kill() // its end is awaited by Stop
-			}
-		}
+		k = newKiller(servers[0], proxy.Metrics, t.Requests()/3)
+		options.OnRecord = k.count
+		watched, stop := context.WithCancel(ctx)
+		defer stop()
+		go k.run(watched)
+		defer func() { stop(); <-k.ended }()
 	}
 	records, err := replay.Run(ctx, t.Conversations, options)
 	if err != nil || !config.Metrics {
 		return records, err
+	}
+	if k != nil {
+		if o.Waiting, err = k.result(); err != nil {
+			return nil, err
+		}
 	}
 	o.Predicted, o.Cached, err = predictions(ctx, proxy.Metrics)
 	return records, err

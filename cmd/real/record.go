@@ -26,9 +26,9 @@ const (
 // The servers that are recorded. The first answers the script, the second has a
 // small cache and tells its events, the third is slow and takes two at once.
 var (
-	scriptShape = shape{blocks: 129, maxLen: contextTokens, seqs: scriptSeqs, budget: 512, tools: true}
-	cacheShape  = shape{blocks: 33, maxLen: 896, seqs: 4, budget: 512, developer: true}
-	leaveShape  = shape{blocks: 129, maxLen: 2048, seqs: 2, budget: 16}
+	scriptShape = shape{model: tinyModel, blocks: 129, maxLen: contextTokens, seqs: scriptSeqs, budget: 512, tools: true}
+	cacheShape  = shape{model: tinyModel, blocks: 33, maxLen: 896, seqs: 4, budget: 512, developer: true}
+	leaveShape  = shape{model: tinyModel, blocks: 129, maxLen: 2048, seqs: 2, budget: 16}
 )
 
 // recorder writes the recordings of one version.
@@ -47,7 +47,7 @@ func newRecord(h *home) *cobra.Command {
 		Short: "Records what vLLM answers to a fixed script",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := h.install(cmd.Context()); err != nil {
+			if err := h.install(cmd.Context(), tinyModel); err != nil {
 				return err
 			}
 			logs, err := os.MkdirTemp("", "llm-prefix-real-")
@@ -275,8 +275,8 @@ func (r *recorder) recordLeaving(ctx context.Context, dir string) error {
 		return err
 	}
 	defer v.Stop()
-	for name, stream := range map[string]bool{"streamed": true, "whole": false} {
-		story, err := leaving(ctx, v.address, stream)
+	for _, name := range []string{"streamed", "whole"} {
+		story, err := leaving(ctx, v.address, name == "streamed")
 		if err != nil {
 			return err
 		}

