@@ -81,10 +81,11 @@ type outcome struct {
 	// Predicted and Cached are the gateway's; nil under other policies.
 	Predicted *float64 `json:"gateway_predicted_cached_tokens,omitempty"`
 	Cached    *float64 `json:"gateway_cached_tokens,omitempty"`
-	// Lost are requests that failed before anything of an answer came.
+	// Lost are requests that failed before their answer began: without the header
+	// of a good one.
 	Lost int `json:"lost_before_answer"`
-	// Waiting are requests that waited for their first token on the server that
-	// was killed, as it was killed.
+	// Waiting are requests whose answer had not begun on the server that was
+	// killed, as it was killed.
 	Waiting int `json:"waiting_when_killed,omitempty"`
 }
 
@@ -239,7 +240,9 @@ func (c *comparison) measure(ctx context.Context, dir, name string, t *trace.Tra
 	}
 	o.Result = replay.Summarize(name, records, time.Since(begin))
 	for i := range records {
-		if records[i].Class != "" && records[i].Events == 0 {
+		switch records[i].Class {
+		case "", replay.ClassStreamWithoutDone, replay.ClassErrorInStream: // there was a header
+		default:
 			o.Lost++
 		}
 	}
@@ -305,6 +308,10 @@ func (c *comparison) throughCaddy(ctx context.Context, dir, name string, t *trac
 	options.URL = "http://" + proxy.Address
 	var k *killer
 	if name == killed {
+		// Answers are asked for whole: a stream's header comes from vLLM as soon as
+		// it has taken the request and goes straight to the client, and then it is
+		// too late to ask another server. A whole answer begins when it is ready.
+		options.NoStream = true
 		k = newKiller(servers[0], proxy.Metrics, t.Requests()/3)
 		options.OnRecord = k.count
 		watched, stop := context.WithCancel(ctx)

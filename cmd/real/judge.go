@@ -135,7 +135,7 @@ func judge(w io.Writer, outcomes []outcome, quiet bool) error {
 		}
 	}
 	k := by[killed]
-	check(k.Lost == 0 && k.Waiting > 0, "a server killed while %d requests waited on it: %d of %d failed before their answer began, none may (%d failed in mid-answer)",
+	check(k.Lost == 0 && k.Waiting > 0, "a server killed while the answers of %d requests to it had not begun: %d of %d requests failed before theirs did, none may (%d failed in mid-answer)",
 		k.Waiting, k.Lost, k.Requests, k.Failed-k.Lost)
 	if missed > 0 {
 		return fmt.Errorf("%d bounds are missed", missed)

@@ -13,8 +13,8 @@ import (
 // killLook is the time between two looks at what waits on the victim.
 const killLook = 20 * time.Millisecond
 
-// killer kills a server in the middle of a replay, while requests wait on it
-// for their first token: those are what a gateway can save.
+// killer kills a server in the middle of a replay, while requests are there
+// whose answers have not begun: those are what a gateway can save.
 type killer struct {
 	victim  *server
 	metrics string // of the gateway
@@ -60,31 +60,30 @@ func (k *killer) run(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			k.err = errors.New("killing a server: nothing ever waited there")
+			k.err = errors.New("killing a server: it never had work")
 			return
 		}
 	}
 	k.victim.Kill()
 }
 
-// result is how many requests waited on the server when it was killed.
+// result is how many requests were in flight at the server as it was killed.
 func (k *killer) result() (int, error) {
 	select {
 	case <-k.ended:
 		return k.waiting, k.err
 	default:
-		return 0, errors.New("killing a server: nothing ever waited there")
+		return 0, errors.New("killing a server: it never had work")
 	}
 }
 
-// waitingOn reads from the gateway's metrics how many requests have been sent
-// to an upstream and have no first token yet.
+// waitingOn reads from the gateway's metrics how many requests are in flight at
+// an upstream. Asked for whole, none of their answers has begun.
 func waitingOn(page, address string) int {
 	sum := 0
 	for line := range strings.Lines(page) {
 		m := sampleLine.FindStringSubmatch(strings.TrimSpace(line))
-		if m == nil || m[1] != "caddy_llm_prefix_inflight_requests" || !strings.Contains(m[2], `phase="prefill"`) ||
-			!strings.Contains(m[2], `upstream="`+address+`"`) {
+		if m == nil || m[1] != "caddy_llm_prefix_inflight_requests" || !strings.Contains(m[2], `upstream="`+address+`"`) {
 			continue
 		}
 		n := 0

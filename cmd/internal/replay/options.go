@@ -66,8 +66,6 @@ type Record struct {
 	PromptTokens, CompletionTokens, CachedTokens int64
 	// CachedKnown says that the server reported cached tokens at all.
 	CachedKnown bool
-	// Events is how many events of a stream came, [DONE] among them.
-	Events int
 	// Class is empty for success, else the kind of failure: one of the Class
 	// constants, or "status_" and the code of a response other than 200.
 	Class string

@@ -43,7 +43,6 @@ func (r *run) send(ctx context.Context, c *trace.Conversation, turn *trace.Turn,
 		reply, err = r.stream(ctx, params, options, begin, &record)
 	}
 	record.E2E = time.Since(begin)
-	record.Events = x.events
 	record.Class, record.Detail = classify(ctx, err, x, !r.o.NoStream)
 	if record.Class != "" || reply == "" {
 		return record, nil
