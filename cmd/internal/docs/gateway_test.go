@@ -101,6 +101,7 @@ func (g *gateway) ask(method, path, body string) (answer string, header http.Hea
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	res, err := g.client.Do(req)
 	if err != nil {
 		g.t.Fatal(err)

@@ -46,8 +46,8 @@ const prefix = "caddy_llm_prefix_"
 
 var (
 	fullName = regexp.MustCompile(prefix + `[a-z_]+[a-z]`)
-	// A line of a table: names, then their labels.
-	row      = regexp.MustCompile("(?m)^\\| (`[a-z_`, ]+`) \\|([^|]*)\\|")
+	// A line of a table: names, their labels, their type.
+	row      = regexp.MustCompile("(?m)^\\| (`[a-z_`, ]+`) \\|([^|]*)\\| ([a-z]+) \\|")
 	lastPart = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
@@ -63,9 +63,9 @@ func TestMetricsAreThere(t *testing.T) {
 			}
 		}
 	}
-	table, _, ok := strings.Cut(source(t, "docs/metrics.md"), "## Access log")
+	table, _, ok := strings.Cut(source(t, "docs/metrics.md"), "### Reasons of a decision")
 	if !ok {
-		t.Fatal("docs/metrics.md has no part on the access log")
+		t.Fatal("docs/metrics.md has no part on reasons")
 	}
 	described := make(map[string]bool)
 	for _, m := range row.FindAllStringSubmatch(table, -1) {
@@ -87,6 +87,9 @@ func TestMetricsAreThere(t *testing.T) {
 			}
 			slices.Sort(has)
 			slices.Sort(labels)
+			if kind := strings.ToLower(of.kind.String()); kind != m[3] {
+				t.Errorf("docs/metrics.md says that %s is a %s, it is a %s", name, m[3], kind)
+			}
 			if !slices.Equal(has, labels) {
 				t.Errorf("docs/metrics.md says that %s has the labels %v, it has %v", name, labels, has)
 			}
