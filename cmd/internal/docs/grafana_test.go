@@ -37,10 +37,14 @@ func alerts(t *testing.T) (all []query) {
 	if err := d.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
+	help := source(t, "docs/troubleshooting.md")
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			if r.Alert == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" {
 				t.Errorf("a rule of %s lacks name, severity or summary: %+v", g.Name, r)
+			}
+			if !strings.Contains(help, "`"+r.Alert+"`") {
+				t.Errorf("docs/troubleshooting.md doesn't say what to do about %s", r.Alert)
 			}
 			all = append(all, query{"alert " + r.Alert, r.Expr})
 		}

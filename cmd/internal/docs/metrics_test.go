@@ -124,13 +124,15 @@ func constants(t *testing.T, file, start string) (values []string) {
 	return values
 }
 
-// Every reason that a metric, a log line or a header may tell is explained.
+// Every reason, result or place that a metric, a log line or a header may tell
+// is explained.
 func TestReasonsAreExplained(t *testing.T) {
 	page := source(t, "docs/metrics.md")
 	var all []string
 	all = append(all, constants(t, "select.go", "why")...)
 	all = append(all, constants(t, "route/api.go", "Reason")...)
 	all = append(all, constants(t, "internal/scrape/attempt.go", "Reason")...)
+	all = append(all, constants(t, "guard.go", "in")...)
 	for _, reason := range all {
 		if !regexp.MustCompile("(?m)^\\|[^|]*`" + reason + "`").MatchString(page) {
 			t.Errorf("docs/metrics.md doesn't explain %q", reason)
