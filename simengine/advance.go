@@ -180,7 +180,7 @@ func (e *Engine) run(n int) {
 	if e.cfg.AsyncScheduling {
 		e.show()
 	}
-	e.counted(n, t.decoding, t.decoding)
+	e.counted(n, t.decoding, prompts{})
 	t.context += n * t.decoding
 	e.began, e.work = e.ended, Work{DecodeSeqs: t.decoding, ContextTokens: t.context}
 	e.end += time.Duration(ticks >> tickBits)

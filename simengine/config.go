@@ -63,6 +63,25 @@ type Config struct {
 	// the prompt must, as in vLLM since 0.19 (scheduler_reserve_full_isl).
 	AdmitByChunk bool
 
+	// LongPrefillTokens bounds a chunk of prefill, so that a long prompt leaves
+	// room in a step for others: vLLM's long_prefill_token_threshold. A request
+	// that has the engine to itself may use the whole budget, unless
+	// LongPrefillAlone, as in vLLM up to 0.19 at least. LongPrefillAdaptive raises
+	// the bound to an even share of the budget. 0, the default, is no bound.
+	LongPrefillTokens   int
+	LongPrefillAlone    bool
+	LongPrefillAdaptive bool
+
+	// Watermark is the share of all blocks that stays free when a waiting request
+	// is let in beside others, at least 0, the default, and less than 1. vLLM has
+	// it since 0.24.
+	Watermark float64
+
+	// MaxLoRAs bounds the adapters in a batch. A request for another one is passed
+	// over by those behind it until an adapter's last request has left. 0, the
+	// default, is no bound; vLLM's is 1.
+	MaxLoRAs int
+
 	// DisablePrefixCaching makes every prompt a cold one.
 	DisablePrefixCaching bool
 
@@ -147,10 +166,15 @@ func (c Config) Validate() error {
 		{"batched tokens", c.MaxNumBatchedTokens, 1, MaxTokens},
 		{"model length", c.MaxModelLen, 2, MaxTokens},
 		{"requests", c.MaxRequests, 1, MaxTokens},
+		{"tokens of a long prefill", c.LongPrefillTokens, 0, c.MaxModelLen},
+		{"adapters in a batch", c.MaxLoRAs, 0, MaxTokens},
 	} {
 		if f.value < f.lo || f.value > f.top {
 			return fmt.Errorf("checking engine: %s is %d, want %d to %d", f.name, f.value, f.lo, f.top)
 		}
+	}
+	if !(c.Watermark >= 0 && c.Watermark < 1) {
+		return fmt.Errorf("checking engine: watermark is %v, want at least 0 and less than 1", c.Watermark)
 	}
 	if c.MaxNumBatchedTokens < c.BlockSize {
 		return fmt.Errorf("checking engine: %d batched tokens are below one block of %d", c.MaxNumBatchedTokens, c.BlockSize)

@@ -39,6 +39,12 @@ func TestNewRefuses(t *testing.T) {
 		"a cost of +Inf":        {Cost: Cost{Base: 1, ContextToken: math.Inf(1)}},
 		"a cost of 61":          {Cost: Cost{Base: 1, AttentionTerm: 61}},
 		"block size is 5000":    {BlockSize: 5000},
+		"long prefill":          {LongPrefillTokens: -1},
+		"long prefill is 2000":  {LongPrefillTokens: 2000, MaxModelLen: 1999},
+		"adapters in a batch":   {MaxLoRAs: -1},
+		"watermark is 1":        {Watermark: 1},
+		"watermark is -0.1":     {Watermark: -0.1},
+		"watermark is NaN":      {Watermark: math.NaN()},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New(%+v) = %v, want an error about %q", c, err, want)

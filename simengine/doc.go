@@ -37,7 +37,6 @@
 // Each rule of the scheduler has a script in testdata, to be read beside
 // TestScripts.
 //
-// What is left out: speculative decoding, LoRA slots, encoder inputs, KV
-// connectors, pipeline parallelism, and two options that vLLM has off by
-// default, the bound on a long prompt's chunks and the watermark of free blocks.
+// What is left out: speculative decoding, encoder inputs, KV connectors and
+// pipeline parallelism.
 package simengine

@@ -47,8 +47,14 @@ type Engine struct {
 	byID  map[uint64]*sequence
 	spare []*sequence // for reuse, with their slices
 
-	adapted int // requests of an adapter in byID
-	order   uint64
+	adapted  int      // requests of an adapter in byID
+	deferred int      // waiting requests that were passed over
+	adapters []string // in the step that is composed, at most MaxLoRAs
+
+	chunkMax  int // of a prefill in the step that is composed
+	watermark int // blocks
+
+	order uint64
 
 	admissions uint64
 
@@ -83,6 +89,7 @@ func New(cfg Config) (*Engine, error) {
 		byID: make(map[uint64]*sequence),
 	}
 	e.rates = cfg.Cost.rates()
+	e.watermark = int(cfg.Watermark * float64(cfg.Blocks))
 	e.show()
 	if cfg.KVEvents {
 		e.pool.Evicted = e.removed

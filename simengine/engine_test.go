@@ -225,6 +225,11 @@ func TestFinishReasonsAndTokenCounts(t *testing.T) {
 	if got := s.IterationTokens.Sum; got != 132 {
 		t.Errorf("IterationTokens.Sum = %v, want prompt and generated tokens, 132", got)
 	}
+	submit(t, e, time.Second, prompt(4, 3, 90, 1)) // 80 of them are cached
+	drain(t, e)
+	if all, computed := e.Stats().IterationTokens.Sum, e.Stats().IterationComputed.Sum; all != 132+91 || computed != 132+11 {
+		t.Errorf("sums of %v tokens and %v computed ones, want %v and %v", all, computed, 132+91, 132+11)
+	}
 }
 
 func TestSubmitRefuses(t *testing.T) {

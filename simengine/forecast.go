@@ -31,8 +31,9 @@ func (e *Engine) hits(blocks []uint64) (hits, unheld int) {
 // Steps, budgets, chunks, the queue and the room for KV blocks are as Step has
 // them. Three things are simplified: nothing that is cached is evicted until r
 // is admitted, nothing is preempted, and blocks that requests share are given
-// back with the first of them or not at all. Priorities, asynchronous scheduling
-// and sleep are not looked at.
+// back with the first of them or not at all. Priorities, asynchronous scheduling,
+// sleep, adapters' slots, the watermark and bounds of a prefill's chunks are not
+// looked at.
 func (e *Engine) Forecast(now time.Duration, r *Request) Forecast {
 	now = max(now, e.clock)
 	f := &e.forecast

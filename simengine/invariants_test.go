@@ -6,7 +6,11 @@ import "fmt"
 func (e *Engine) invariants() error {
 	held := make([][]int32, 0, len(e.running))
 	tokens := 0
+	adapters := make(map[string]bool)
 	for _, s := range e.running {
+		if s.Adapter != "" && s.chunk > 0 {
+			adapters[s.Adapter] = true
+		}
 		held = append(held, s.blocks)
 		tokens += s.chunk
 		switch {
@@ -22,12 +26,20 @@ func (e *Engine) invariants() error {
 			return fmt.Errorf("request %d generated %d of %d tokens and runs", s.ID, s.generated, s.limit)
 		}
 	}
+	deferred := 0
 	for _, s := range e.waiting.all() {
+		if s.deferred {
+			deferred++
+		}
 		if len(s.blocks) != 0 || s.computed != 0 || s.chunk != 0 || s.gone {
 			return fmt.Errorf("request %d waits with %d blocks, %d computed", s.ID, len(s.blocks), s.computed)
 		}
 	}
 	switch {
+	case e.deferred != deferred:
+		return fmt.Errorf("%d requests deferred, %d counted", deferred, e.deferred)
+	case e.cfg.MaxLoRAs > 0 && len(adapters) > e.cfg.MaxLoRAs:
+		return fmt.Errorf("a step of %d adapters, at most %d may be", len(adapters), e.cfg.MaxLoRAs)
 	case len(e.running) > e.cfg.MaxNumSeqs:
 		return fmt.Errorf("%d requests run, at most %d may", len(e.running), e.cfg.MaxNumSeqs)
 	case tokens > e.cfg.MaxNumBatchedTokens:

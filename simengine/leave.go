@@ -10,7 +10,7 @@ import (
 // request whose cancel was seen gets none: its reader is gone. Blocks of those
 // that leave are held until free. When quiet only first and last tokens are told.
 func (e *Engine) finish(now, seen time.Duration, quiet bool) {
-	prompt, generated := e.stats.PromptTokens, 0
+	before, generated := e.prompts(), 0
 	kept := e.running[:0]
 	for _, s := range e.running {
 		if !s.compute() || s.cancelled(seen) {
@@ -27,7 +27,7 @@ func (e *Engine) finish(now, seen time.Duration, quiet bool) {
 	}
 	clear(e.running[len(kept):])
 	e.running = kept
-	e.counted(1, int(e.stats.PromptTokens-prompt)+generated, generated)
+	e.counted(1, generated, e.prompts().less(before))
 	e.done++
 	e.ended = now
 }
@@ -56,11 +56,19 @@ func (e *Engine) emit(s *sequence, now time.Duration, quiet bool) (last bool) {
 	return last
 }
 
+// prompts are tokens of prompts whose first token has appeared.
+type prompts struct{ all, cached uint64 }
+
+func (e *Engine) prompts() prompts { return prompts{e.stats.PromptTokens, e.stats.PromptTokensCached} }
+
+func (p prompts) less(q prompts) prompts { return prompts{p.all - q.all, p.cached - q.cached} }
+
 // counted counts steps that ended with the same number of tokens.
-func (e *Engine) counted(steps, tokens, generated int) {
+func (e *Engine) counted(steps, generated int, p prompts) {
 	e.stats.Steps += uint64(steps)
 	e.stats.GenerationTokens += uint64(steps) * uint64(generated)
-	e.stats.IterationTokens.observe(tokens, steps)
+	e.stats.IterationTokens.observe(int(p.all)+generated, steps)
+	e.stats.IterationComputed.observe(int(p.all-p.cached)+generated, steps)
 }
 
 // part drops a request that finished; its blocks are held until free.
@@ -100,6 +108,7 @@ func (e *Engine) drop(s *sequence) {
 	if s.Adapter != "" {
 		e.adapted--
 	}
+	e.deferIt(s, false)
 	e.pool.Release(s.blocks)
 	s.blocks = s.blocks[:0]
 	s.gone = true

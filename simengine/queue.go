@@ -13,7 +13,7 @@ func (q *queue) len() int { return len(q.items) - q.from }
 
 func (q *queue) all() []*sequence { return q.items[q.from:] }
 
-func (q *queue) head() *sequence { return q.items[q.from] }
+func (q *queue) at(i int) *sequence { return q.items[q.from+i] }
 
 func (q *queue) pushBack(s *sequence) {
 	// Half of a slice may be consumed room; then it is worth moving.
@@ -43,14 +43,14 @@ func (q *queue) insert(s *sequence, less func(a, b *sequence) int) {
 	q.items = slices.Insert(q.items, q.from+i, s)
 }
 
-func (q *queue) pop() *sequence {
-	s := q.items[q.from]
+// take takes out the i-th; those before it, of which there are few, move.
+func (q *queue) take(i int) {
+	copy(q.items[q.from+1:], q.items[q.from:q.from+i])
 	q.items[q.from] = nil
 	q.from++
 	if q.from == len(q.items) {
 		q.items, q.from = q.items[:0], 0
 	}
-	return s
 }
 
 // drop removes those that match, in one pass.

@@ -37,6 +37,19 @@ func randomTraffic(random *rand.Rand) traffic {
 			RequestOverhead: time.Duration(random.IntN(3)) * time.Millisecond,
 		},
 	}}
+	if random.IntN(3) == 0 {
+		tr.config.LongPrefillTokens = 1 + random.IntN(100)
+		tr.config.MaxModelLen = max(100, 100*random.IntN(8))
+		tr.config.LongPrefillAlone, tr.config.LongPrefillAdaptive = random.IntN(2) == 0, random.IntN(2) == 0
+		tr.config.MaxModelLen = min(tr.config.MaxModelLen, tr.config.KVTokens())
+		tr.config.LongPrefillTokens = min(tr.config.LongPrefillTokens, tr.config.MaxModelLen)
+	}
+	if random.IntN(3) == 0 {
+		tr.config.Watermark = random.Float64() / 2
+	}
+	if random.IntN(3) == 0 {
+		tr.config.MaxLoRAs = 1 + random.IntN(3)
+	}
 	size := tr.config.BlockSize
 	var now time.Duration
 	for id := range uint64(20 + random.IntN(60)) {
@@ -49,6 +62,9 @@ func randomTraffic(random *rand.Rand) traffic {
 			r.Priority = random.IntN(3)
 		}
 		r.SkipPrefixCache = random.IntN(8) == 0
+		if random.IntN(2) == 0 {
+			r.Adapter = string(rune('a' + random.IntN(5)))
+		}
 		tr.events = append(tr.events, event{at: now, submit: &r})
 		if random.IntN(5) == 0 {
 			tr.events = append(tr.events, event{at: now + time.Duration(random.IntN(int(50*time.Millisecond))), cancel: id})
@@ -132,7 +148,7 @@ func (tr traffic) checkLife(outputs []Output, s Stats) error {
 	if len(requests) > 0 {
 		return fmt.Errorf("%d requests never ended", len(requests))
 	}
-	if s.Running != 0 || s.Waiting != 0 || s.KVUsage != 0 || s.GenerationTokens != all || s.FinishedStop+s.Aborted != uint64(len(tokens)) {
+	if s.Running != 0 || s.Waiting != 0 || s.Deferred != 0 || s.KVUsage != 0 || s.GenerationTokens != all || s.FinishedStop+s.Aborted != uint64(len(tokens)) {
 		return fmt.Errorf("%d requests and %d tokens left %+v", len(tokens), all, s)
 	}
 	return nil
@@ -178,6 +194,7 @@ func FuzzTraffic(f *testing.F) {
 func TestRequestsEnterInOrderOfArrival(t *testing.T) {
 	for seed := range uint64(15) {
 		tr := randomTraffic(rand.New(rand.NewPCG(seed, 3)))
+		tr.config.MaxLoRAs = 0 // who lacks an adapter's slot is passed by
 		if tr.config.PriorityScheduling {
 			tr.config.PriorityScheduling = false
 			for _, ev := range tr.events {

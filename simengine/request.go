@@ -57,8 +57,8 @@ type Request struct {
 	// log probabilities of the prompt are asked for.
 	SkipPrefixCache bool
 
-	// Adapter is the name of the LoRA adapter, for Stats; empty is none. What
-	// keeps its blocks apart are their hashes.
+	// Adapter is the name of the LoRA adapter, for Stats and Config.MaxLoRAs;
+	// empty is none. What keeps its blocks apart are their hashes.
 	Adapter string
 
 	// Source is the caller's; KV events hand it back. Nil is fine.

@@ -11,6 +11,7 @@ func (e *Engine) schedule(now time.Duration) (Work, bool) {
 	if e.asleep && e.paused.mode == PauseKeep {
 		return Work{}, false
 	}
+	e.limitChunks()
 	for {
 		budget, preempted := e.advance(e.cfg.MaxNumBatchedTokens)
 		// Whoever would come in now would take the memory that was just won by
@@ -34,7 +35,7 @@ func (e *Engine) schedule(now time.Duration) (Work, bool) {
 func (e *Engine) advance(budget int) (left int, preempted bool) {
 	for i := 0; i < len(e.running) && budget > 0; i++ {
 		s := e.running[i]
-		chunk := min(s.known-s.computed, budget)
+		chunk := min(s.known-s.computed, e.chunkMax, budget)
 		for !e.reserve(s, s.computed+chunk) {
 			preempted = true
 			j := e.victim()
@@ -54,98 +55,16 @@ func (e *Engine) advance(budget int) (left int, preempted bool) {
 	return budget, preempted
 }
 
-// admit takes in waiting requests in order until one doesn't fit: those behind
-// it wait, however small they are. It returns what is left of the budget.
-func (e *Engine) admit(now time.Duration, budget int) int {
-	for budget > 0 && e.waiting.len() > 0 && len(e.running) < e.cfg.MaxNumSeqs {
-		s := e.waiting.head()
-		if e.blocked || !e.enter(s, budget) {
-			break
-		}
-		e.waiting.pop()
-		e.running = append(e.running, s)
-		e.admissions++
-		s.entered = e.admissions
-		budget -= s.chunk
-		if !s.admitted {
-			s.admitted = true
-			s.times.Scheduled = now
-			e.lookedUp(s)
-		}
-	}
-	return budget
-}
-
-// lookedUp counts the first admission's hit. Those after a preemption find the
-// request's own blocks and would flatter the cache.
-func (e *Engine) lookedUp(s *sequence) {
-	if e.cfg.DisablePrefixCaching || s.SkipPrefixCache {
+// limitChunks sets chunkMax for the step to compose.
+func (e *Engine) limitChunks() {
+	e.chunkMax = MaxTokens
+	all := len(e.running) + e.waiting.len()
+	if e.cfg.LongPrefillTokens == 0 || all == 1 && !e.cfg.LongPrefillAlone {
 		return
 	}
-	s.cached = s.computed
-	e.stats.PrefixQueries += uint64(s.known)
-	e.stats.PrefixHits += uint64(s.cached)
-}
-
-// enter gives s the blocks of its cached prefix and of its first chunk, if all
-// that it knows would fit at once. Not the first chunk alone, unless so
-// configured: prompts that come in piece by piece throw each other out half-way.
-func (e *Engine) enter(s *sequence, budget int) bool {
-	size := e.cfg.BlockSize
-	// The last token is computed in any case, to have something to generate
-	// from, and with it its whole block.
-	most := s.full(s.known-1, size)
-	if s.SkipPrefixCache {
-		most = 0
-	}
-	head, tail := s.Blocks, []uint64(nil)
-	if most <= len(head) {
-		head = head[:most]
-	} else {
-		tail = s.OutputBlocks[:most-len(head)]
-	}
-	found, free := e.match(head, tail, s.blocks)
-	hits := len(found)
-	fits := s.known
-	if e.cfg.AdmitByChunk {
-		fits = min(s.known, hits*size+budget)
-	}
-	if blocksFor(fits, size)-hits+free > e.pool.Free() {
-		s.blocks = found[:0]
-		if !e.cfg.AdmitByChunk { // then it depends on the budget too
-			e.blocked, e.blockedOn = true, 0
-			if hits < most {
-				e.blockedOn = s.hash(hits)
-			}
-		}
-		return false
-	}
-	e.pool.Hold(found)
-	s.blocks = found
-	s.registered = hits
-	s.computed = hits * size
-	s.chunk = min(s.known-s.computed, budget)
-	return e.reserve(s, s.computed+s.chunk)
-}
-
-// match appends to found the blocks of the prefix that are in the cache, and
-// returns how many of them are free.
-func (e *Engine) match(head, tail []uint64, found []int32) (_ []int32, free int) {
-	for {
-		n := len(found)
-		var more int
-		if n < len(head) {
-			found, more = e.pool.Match(head[n:], found)
-		} else {
-			found, more = e.pool.Match(tail[n-len(head):], found)
-		}
-		free += more
-		switch {
-		case len(found) > 0 && e.pool.IsTip(found[len(found)-1]):
-			e.awaken(found[len(found)-1])
-		case len(found) == n || len(found) == len(head)+len(tail) || len(found) != len(head):
-			return found, free
-		}
+	e.chunkMax = e.cfg.LongPrefillTokens
+	if e.cfg.LongPrefillAdaptive && all > 0 {
+		e.chunkMax = max(e.chunkMax, e.cfg.MaxNumBatchedTokens/all)
 	}
 }
 

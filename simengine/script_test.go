@@ -117,6 +117,20 @@ func (s *script) configure(words []string, fail func(string, ...any)) {
 			s.config.DisablePrefixCaching = true
 		case "async":
 			s.config.AsyncScheduling = true
+		case "long":
+			s.config.LongPrefillTokens = n
+		case "alone":
+			s.config.LongPrefillAlone = true
+		case "adaptive":
+			s.config.LongPrefillAdaptive = true
+		case "loras":
+			s.config.MaxLoRAs = n
+		case "watermark":
+			x, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				fail("%v", err)
+			}
+			s.config.Watermark = x
 		case "overhead":
 			d, err := time.ParseDuration(value)
 			if err != nil {
@@ -181,6 +195,7 @@ func parseAct(verb string, at time.Duration, words []string, fail func(string, .
 		if o["priority"] != "" {
 			r.Priority = number(o["priority"])
 		}
+		r.Adapter = o["adapter"]
 		hashes := chain(text, (r.PromptTokens+r.OutputTokens)/16)
 		r.Blocks, r.OutputBlocks = hashes[:r.PromptTokens/16], hashes[r.PromptTokens/16:]
 		return func(t *testing.T, e *Engine) { submit(t, e, at, r) }
@@ -239,7 +254,11 @@ func (s *script) timeline(t *testing.T) string {
 			step = append(step, fmt.Sprintf("%d+%d", q.ID, q.chunk))
 		}
 		for _, q := range e.waiting.all() {
-			wait = append(wait, strconv.FormatUint(q.ID, 10))
+			w := strconv.FormatUint(q.ID, 10)
+			if q.deferred {
+				w += "(deferred)"
+			}
+			wait = append(wait, w)
 		}
 		list("told", told)
 		list("step", step)

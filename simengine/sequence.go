@@ -32,6 +32,7 @@ type sequence struct {
 	lazy    bool // will get its blocks and make them known when it leaves
 
 	admitted bool          // was in a batch once: later hits aren't counted
+	deferred bool          // was passed over since it began to wait
 	gone     bool          // ended, but a cancel of it is still to be seen
 	last     time.Duration // previous token
 

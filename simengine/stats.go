@@ -8,9 +8,10 @@ var IterationBounds = [13]float64{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4
 // moment; the others count from the engine's start. Tokens, where not said
 // otherwise.
 type Stats struct {
-	Running int     // requests that hold blocks, those in prefill included
-	Waiting int     // requests that hold none, preempted ones included
-	KVUsage float64 // share of blocks that are referenced, 0 to 1
+	Running  int     // requests that hold blocks, those in prefill included
+	Waiting  int     // requests that hold none, preempted ones included
+	Deferred int     // of these, those that others passed by for want of an adapter's slot
+	KVUsage  float64 // share of blocks that are referenced, 0 to 1
 
 	// Adapters of those requests, by name, with commas between.
 	RunningAdapters, WaitingAdapters string
@@ -29,7 +30,10 @@ type Stats struct {
 	Steps          uint64 // steps that had work
 	Evictions      uint64 // blocks whose content was dropped for another's
 
-	IterationTokens Histogram // prompt and generated tokens that a step brought forth
+	// IterationTokens are prompt and generated tokens that a step brought forth:
+	// those of a prompt count when its first token appears. IterationComputed
+	// leaves out those that were cached.
+	IterationTokens, IterationComputed Histogram
 }
 
 // Histogram counts observations by bucket of IterationBounds; the last count is

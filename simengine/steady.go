@@ -147,7 +147,7 @@ func (e *Engine) foldAll() {
 	for _, s := range e.running {
 		// Who doesn't come to the end of its prefill has used the budget up, so
 		// nobody behind it may need any.
-		if s.chunk == 0 || unfinished {
+		if s.chunk == 0 || unfinished || e.boundPrefill(s) {
 			return
 		}
 		unfinished = s.computed+s.chunk < s.known
@@ -165,6 +165,12 @@ func (e *Engine) foldAll() {
 		}
 		t.ends = append(t.ends, end)
 	}
+}
+
+// boundPrefill tells whether s is in a prefill that may be longer than its
+// chunks: one that doesn't use the budget up is nothing for a steady batch.
+func (e *Engine) boundPrefill(s *sequence) bool {
+	return e.cfg.LongPrefillTokens > 0 && !s.decodes()
 }
 
 // settle gives all sequences their own counts back. Chunk is what those that

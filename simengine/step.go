@@ -109,7 +109,7 @@ func (e *Engine) begin(now time.Duration, work Work) {
 // as after the cancel of all requests, counts as one.
 func (e *Engine) Stats() Stats {
 	s := e.stats
-	s.Running, s.Waiting = e.shown.running, e.shown.waiting
+	s.Running, s.Waiting, s.Deferred = e.shown.running, e.shown.waiting, e.shown.deferred
 	s.KVUsage = 1 - float64(e.shown.free)/float64(e.pool.Capacity())
 	s.PrefixQueries, s.PrefixHits = e.shown.queries, e.shown.hits
 	s.Preemptions, s.Aborted, s.Evictions = e.shown.preemptions, e.shown.aborted, e.shown.evictions
@@ -119,7 +119,7 @@ func (e *Engine) Stats() Stats {
 // shown is the part of Stats that changes after the end of a step too, as it was
 // at the end.
 type shown struct {
-	running, waiting, free                         int
+	running, waiting, deferred, free               int
 	queries, hits, preemptions, aborted, evictions uint64
 }
 
@@ -127,7 +127,7 @@ type shown struct {
 func (e *Engine) show() {
 	e.showAdapters()
 	e.shown = shown{
-		running: len(e.running), waiting: e.waiting.len(), free: e.pool.Free(),
+		running: len(e.running), waiting: e.waiting.len(), deferred: e.deferred, free: e.pool.Free(),
 		queries: e.stats.PrefixQueries, hits: e.stats.PrefixHits,
 		preemptions: e.stats.Preemptions, aborted: e.stats.Aborted, evictions: e.pool.Evictions(),
 	}

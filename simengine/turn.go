@@ -10,11 +10,11 @@ func (e *Engine) turn() {
 	e.clock = max(e.clock, now)
 	e.done++
 	t.context += t.decoding
-	prompt, generated := e.stats.PromptTokens, t.decoding
+	before, generated := e.prompts(), t.decoding
 	if e.done == t.next || t.prefilling > 0 {
 		generated = e.sweep(now)
 	}
-	e.counted(1, int(e.stats.PromptTokens-prompt)+generated, generated)
+	e.counted(1, generated, e.prompts().less(before))
 	e.ended = now
 	seen := now
 	if e.cfg.AsyncScheduling {
@@ -92,6 +92,9 @@ func (e *Engine) last(s *sequence, now time.Duration) {
 // returns false if there is none or somebody would have to go short.
 func (e *Engine) carryOn(now time.Duration) (Work, bool) {
 	t := &e.steady
+	if t.prefilling > 0 && e.cfg.LongPrefillTokens > 0 {
+		return Work{}, false
+	}
 	budget := e.cfg.MaxNumBatchedTokens - t.decoding
 	begins, fills := t.ring(e.done+1), t.ring(e.done+2)
 	need := begins.count()
@@ -121,6 +124,7 @@ func (e *Engine) carryOn(now time.Duration) (Work, bool) {
 		}
 	}
 	if e.waiting.len() > 0 {
+		e.limitChunks()
 		old := len(e.running)
 		e.admit(now, budget)
 		for range e.running[old:] {

@@ -1,19 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/fit"
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/kvevents"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
@@ -56,6 +50,9 @@ type options struct {
 	stepBase, overhead                                    time.Duration
 	prefill, decode, contextNS, attention                 float64
 	noCaching, async                                      bool
+	longPrefill                                           int
+	longPrefillAdaptive                                   bool
+	watermark                                             float64
 }
 
 func newRoot() *cobra.Command {
@@ -85,7 +82,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.count, "count", 3, fmt.Sprintf("servers, 1 to %d", maxServers))
 	f.StringVar(&o.model, "model", "", "name of the model; the preset's if empty")
 	f.StringSliceVar(&o.served, "adapter", nil, "LoRA adapters: further names, each with a prefix cache of its own; may be repeated")
-	f.IntVar(&o.slots, "max-loras", 1, "max_lora that metrics tell of a server with adapters")
+	f.IntVar(&o.slots, "max-loras", 1, "adapters in a batch; requests for others are passed over meanwhile")
 	f.StringVar(&o.preset, "preset", defaultPreset, "model and hardware: "+strings.Join(presetNames(), ", ")+"; or a .json file that llmreplay fit wrote")
 	f.Float64Var(&o.speed, "speed", 1, "seconds of the engine's time in one of the clock, more than 0 and at most 10000")
 	f.StringVar(&o.profile, "profile", string(vllmmetrics.Main), "vLLM version whose metrics, KV events, silence about misses and /version are shown: "+strings.Join(profileNames(), ", "))
@@ -107,7 +104,10 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.maxBatched, "max-num-batched-tokens", 0, "tokens of a step")
 	f.IntVar(&o.maxModelLen, "max-model-len", 0, "tokens of a prompt and its reply; at most the cache holds")
 	f.BoolVar(&o.noCaching, "no-enable-prefix-caching", false, "make every prompt a cold one")
-	f.BoolVar(&o.async, "async-scheduling", false, "compose each step while the one before it is computed, as vLLM does since 0.14")
+	f.BoolVar(&o.async, "async-scheduling", false, "compose each step while the one before it is computed; if not given, as the version of --profile does: since 0.14")
+	f.IntVar(&o.longPrefill, "long-prefill-token-threshold", 0, "most tokens of one prompt in a step, while there are others; 0 for no bound")
+	f.BoolVar(&o.longPrefillAdaptive, "long-prefill-token-threshold-adaptive", false, "raise that to an even share of the step")
+	f.Float64Var(&o.watermark, "watermark", 0, "share of the KV blocks to keep free when a request is let in beside others, 0 or more and less than 1")
 	f.StringVar(&o.policy, "scheduling-policy", "fcfs", "order of the queue: fcfs or priority")
 	f.DurationVar(&o.stepBase, "step-base", 0, "time of a step that does next to nothing")
 	f.DurationVar(&o.overhead, "request-overhead", 0, "time of a request before the engine sees it")
@@ -133,77 +133,6 @@ func profileNames() []string {
 	return names
 }
 
-// engine is the preset with what the flags change.
-func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
-	var none simengine.Config
-	preset, err := fit.Preset(o.preset)
-	if err != nil {
-		return none, fmt.Errorf("checking --preset: %w", err)
-	}
-	if o.model == "" {
-		// Names of presets are model, size, and what it runs on.
-		o.model = preset.Name
-		if parts := strings.SplitN(preset.Name, "-", 3); len(parts) == 3 {
-			o.model = parts[0] + "-" + parts[1]
-		}
-	}
-	o.preset = preset.Name
-	if !slices.Contains(profileNames(), o.profile) {
-		return none, fmt.Errorf("checking --profile: unknown %q, want one of %s", o.profile, strings.Join(profileNames(), ", "))
-	}
-	if o.count < 1 || o.count > maxServers {
-		return none, fmt.Errorf("checking --count: %d, want 1 to %d", o.count, maxServers)
-	}
-	if o.engines < 1 || o.engines > live.RanksMax {
-		return none, fmt.Errorf("checking --data-parallel-size: %d, want 1 to %d", o.engines, live.RanksMax)
-	}
-	if o.slots < 1 {
-		return none, fmt.Errorf("checking --max-loras: %d, want 1 or more", o.slots)
-	}
-	if !(o.speed > 0 && o.speed <= maxSpeed) {
-		return none, fmt.Errorf("checking --speed: %v, want more than 0 and at most %v", o.speed, maxSpeed)
-	}
-	if o.keepAlive <= 0 {
-		return none, fmt.Errorf("checking --keep-alive: %v, want more than 0", o.keepAlive)
-	}
-	if err := o.readEvents(); err != nil {
-		return none, err
-	}
-	c := preset.Config
-	c.KVEvents = o.events.Publishes()
-	switch o.policy {
-	case "fcfs":
-	case "priority":
-		c.PriorityScheduling = true
-	default:
-		return none, fmt.Errorf("checking --scheduling-policy: unknown %q, want fcfs or priority", o.policy)
-	}
-	for name, change := range map[string]func(){
-		"max-num-seqs":             func() { c.MaxNumSeqs = o.maxSeqs },
-		"max-num-batched-tokens":   func() { c.MaxNumBatchedTokens = o.maxBatched },
-		"no-enable-prefix-caching": func() { c.DisablePrefixCaching = o.noCaching },
-		"async-scheduling":         func() { c.AsyncScheduling = o.async },
-		"step-base":                func() { c.Cost.Base = o.stepBase },
-		"request-overhead":         func() { c.Cost.RequestOverhead = o.overhead },
-		"prefill-us-per-token":     func() { c.Cost.PrefillToken = o.prefill * 1e-6 },
-		"decode-us-per-seq":        func() { c.Cost.DecodeSeq = o.decode * 1e-6 },
-		"context-ns-per-token":     func() { c.Cost.ContextToken = o.contextNS * 1e-9 },
-		"attention-ns":             func() { c.Cost.AttentionTerm = o.attention * 1e-9 },
-	} {
-		if f.Changed(name) {
-			change()
-		}
-	}
-	if err := o.size(f, &c); err != nil {
-		return none, err
-	}
-	// vLLM refuses it too: not even a decode of all would fit a step.
-	if c.MaxNumBatchedTokens < c.MaxNumSeqs {
-		return none, fmt.Errorf("checking --max-num-batched-tokens: %d, want at least the %d of --max-num-seqs", c.MaxNumBatchedTokens, c.MaxNumSeqs)
-	}
-	return c, c.Validate()
-}
-
 // readEvents reads --kv-events-config.
 func (o *options) readEvents() error {
 	if o.kvEvents == "" {
@@ -223,78 +152,4 @@ func (o *options) readEvents() error {
 var eventFormats = map[vllmmetrics.Profile]kvevents.Format{
 	vllmmetrics.V09: kvevents.V09, vllmmetrics.V011: kvevents.V011, vllmmetrics.V019: kvevents.V019,
 	vllmmetrics.Main: kvevents.V024, vllmmetrics.Rust: kvevents.V024,
-}
-
-// maxLoRAs is that of the metrics: 0 without adapters.
-func (o *options) maxLoRAs() int {
-	if len(o.served) == 0 && !o.loadLoRA {
-		return 0
-	}
-	return o.slots
-}
-
-// size sets the pool and what depends on it: a context that wasn't asked for
-// is as long as the pool allows.
-func (o *options) size(f *pflag.FlagSet, c *simengine.Config) error {
-	tokens := c.KVTokens()
-	for _, flag := range []struct {
-		name  string
-		value int
-		to    *int
-	}{
-		{"block-size", o.blockSize, &c.BlockSize},
-		{"kv-tokens", o.kvTokens, &tokens},
-		{"max-model-len", o.maxModelLen, &c.MaxModelLen},
-	} {
-		if !f.Changed(flag.name) {
-			continue
-		}
-		if flag.value < 1 || flag.value > simengine.MaxTokens {
-			return fmt.Errorf("checking --%s: %d, want 1 to %d", flag.name, flag.value, simengine.MaxTokens)
-		}
-		*flag.to = flag.value
-	}
-	c.Blocks = c.BlocksFor(tokens)
-	if !f.Changed("max-model-len") {
-		c.MaxModelLen = min(c.MaxModelLen, c.KVTokens())
-	}
-	return nil
-}
-
-// addresses are those to listen on.
-func (o *options) addresses() ([]string, error) {
-	host, port, err := net.SplitHostPort(o.listen)
-	if err != nil {
-		return nil, fmt.Errorf("checking --listen: %w", err)
-	}
-	first, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return nil, fmt.Errorf("checking --listen: port %q: want 0 to 65535", port)
-	}
-	if first != 0 && int(first)+o.count-1 > 65535 {
-		return nil, errors.New("checking --count: ports end at 65535")
-	}
-	list := make([]string, o.count)
-	for i := range list {
-		n := int(first)
-		if n != 0 {
-			n += i
-		}
-		list[i] = net.JoinHostPort(host, strconv.Itoa(n))
-	}
-	return list, nil
-}
-
-// reachable is a URL of a listener's address: one that is open to all is
-// reached by the loopback.
-func reachable(address net.Addr) string {
-	a, err := netip.ParseAddrPort(address.String())
-	if err != nil {
-		return "http://" + address.String()
-	}
-	ip := a.Addr().Unmap()
-	if ip.IsUnspecified() {
-		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	}
-	return "http://" + netip.AddrPortFrom(ip, a.Port()).String()
 }

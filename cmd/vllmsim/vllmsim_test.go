@@ -169,6 +169,7 @@ func parsed(t *testing.T, args ...string) (options, simengine.Config, error) {
 
 func TestFlagsChangeThePreset(t *testing.T) {
 	preset, _ := simengine.PresetByName("llama3-70b-tp4-h100")
+	preset.Config.AsyncScheduling = true // as the profile's version
 	o, c, err := parsed(t, "--preset", "llama3-70b-tp4-h100")
 	if err != nil || c != preset.Config || o.model != "llama3-70b" || o.count != 3 || o.listen != "127.0.0.1:9101" {
 		t.Errorf("the preset alone: %+v, %+v, %v", o, c, err)
@@ -231,6 +232,13 @@ func TestFlagsOfTheAPI(t *testing.T) {
 			}
 		}
 	}
+	// Slots bound a batch only where there are adapters.
+	if _, c, err := parsed(t, "--adapter", "a,b", "--max-loras", "2"); err != nil || c.MaxLoRAs != 2 {
+		t.Errorf("--max-loras 2 = %d, %v", c.MaxLoRAs, err)
+	}
+	if _, c, err := parsed(t, "--max-loras", "2"); err != nil || c.MaxLoRAs != 0 {
+		t.Errorf("--max-loras without adapters = %d, %v, want no bound", c.MaxLoRAs, err)
+	}
 	if got := get(t, urls[1]+"/version"); got != `{"version":"0.19.1"}` {
 		t.Errorf("the version is %s", got)
 	}
@@ -250,6 +258,23 @@ func TestTheQueuesOrder(t *testing.T) {
 	}
 }
 
+// The scheduler is that of the profile's version, unless flags say otherwise.
+func TestTheSchedulerIsThatOfTheVersion(t *testing.T) {
+	type scheduler struct{ async, byChunk, alone bool }
+	for profile, want := range map[string]scheduler{
+		"vllm-0.8": {false, true, true}, "vllm-0.11": {false, true, true}, "vllm-0.19": {true, false, true}, "main": {true, false, false}, "rust": {true, false, false},
+	} {
+		_, c, err := parsed(t, "--profile", profile, "--long-prefill-token-threshold", "100")
+		if got := (scheduler{c.AsyncScheduling, c.AdmitByChunk, c.LongPrefillAlone}); err != nil || got != want || c.LongPrefillTokens != 100 {
+			t.Errorf("%s: %+v, %v, want %+v", profile, got, err, want)
+		}
+	}
+	_, c, err := parsed(t, "--async-scheduling=false", "--watermark", "0.02", "--long-prefill-token-threshold-adaptive")
+	if err != nil || c.AsyncScheduling || c.Watermark != 0.02 || !c.LongPrefillAdaptive {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
 func TestFlagsThatMakeNoSense(t *testing.T) {
 	for _, args := range [][]string{
 		{"--preset", "x"}, {"--profile", "x"}, {"--count", "0"}, {"--count", "1025"}, {"--speed", "0"}, {"--speed", "NaN"}, {"--speed", "1e7"},
@@ -257,7 +282,9 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		{"--kv-tokens", "1000", "--max-model-len", "2000"}, {"--max-num-seqs", "-1"}, {"--step-base", "-1s"}, {"--prefill-us-per-token", "-1"},
 		{"--prefill-us-per-token", "NaN"}, {"--max-model-len", "1"}, {"--max-num-batched-tokens", "15", "--max-num-seqs", "1"},
 		{"--max-num-batched-tokens", "512"}, {"--data-parallel-size", "0"}, {"--data-parallel-size", "65"}, {"--max-loras", "0"},
-		{"--scheduling-policy", "lifo"},
+		{"--scheduling-policy", "lifo"}, {"--watermark", "1"}, {"--watermark", "0.1", "--profile", "vllm-0.19"}, {"--watermark", "NaN"},
+		{"--long-prefill-token-threshold", "-1"}, {"--long-prefill-token-threshold", "200000"},
+		{"--long-prefill-token-threshold-adaptive", "--profile", "vllm-0.11"},
 	} {
 		if _, c, err := parsed(t, args...); err == nil {
 			t.Errorf("%v gives %+v", args, c)

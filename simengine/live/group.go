@@ -108,13 +108,14 @@ func (g *Group) pick(now time.Time) int {
 func (g *Group) Config() simengine.Config { return g.drivers[0].Config() }
 
 // Stats sums up what the engines showed; KVUsage is their mean. It has no
-// IterationTokens: those are an engine's own.
+// histograms: those are an engine's own.
 func (g *Group) Stats() simengine.Stats {
 	var sum simengine.Stats
 	for _, d := range g.drivers {
 		s := d.Stats()
 		sum.Running += s.Running
 		sum.Waiting += s.Waiting
+		sum.Deferred += s.Deferred
 		sum.KVUsage += s.KVUsage / float64(len(g.drivers))
 		sum.PrefixQueries += s.PrefixQueries
 		sum.PrefixHits += s.PrefixHits

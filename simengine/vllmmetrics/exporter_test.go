@@ -39,12 +39,14 @@ func newExporter(t *testing.T, o Options) *Exporter {
 // some is an engine in the middle of its work.
 func some(int) simengine.Stats {
 	s := simengine.Stats{
-		Running: 3, Waiting: 2, KVUsage: 0.25,
+		Running: 3, Waiting: 2, Deferred: 1, KVUsage: 0.25,
 		PrefixQueries: 4096, PrefixHits: 1024, PromptTokens: 3000, PromptTokensCached: 1000, GenerationTokens: 700,
 		Preemptions: 4, FinishedStop: 5, FinishedLength: 6, Aborted: 7, Steps: 800, Evictions: 9,
 	}
 	s.IterationTokens.Counts[0], s.IterationTokens.Counts[3], s.IterationTokens.Counts[13] = 10, 2, 1
 	s.IterationTokens.Sum = 20_100
+	s.IterationComputed.Counts[0], s.IterationComputed.Counts[2], s.IterationComputed.Counts[13] = 10, 2, 1
+	s.IterationComputed.Sum = 19_100
 	return s
 }
 

@@ -38,11 +38,12 @@ func TestFC111UnderLoadEverythingMoves(t *testing.T) {
 
 func moves(t *testing.T, profile Profile, engines int) {
 	// Two sequences of 40 blocks don't fit 64 blocks to their ends: one is
-	// preempted.
-	config := simengine.Config{Blocks: 65, MaxNumSeqs: 2, Cost: simengine.Cost{Base: 10 * time.Millisecond}}
+	// preempted. One of three requests is for an adapter that there is no slot for
+	// beside the others'.
+	config := simengine.Config{Blocks: 65, MaxNumSeqs: 2, MaxLoRAs: 1, Cost: simengine.Cost{Base: 10 * time.Millisecond}}
 	var group *live.Group
 	e := newExporter(t, Options{
-		Model: "m", Profile: profile, Engines: engines, MaxLoRAs: 2, Start: time.Now(), Cache: CacheInfoOf(config),
+		Model: "m", Profile: profile, Engines: engines, MaxLoRAs: 1, Start: time.Now(), Cache: CacheInfoOf(config),
 		Stats: func(rank int) simengine.Stats { return group.Rank(rank).Stats() },
 	})
 	var open atomic.Int64
@@ -76,7 +77,7 @@ func moves(t *testing.T, profile Profile, engines int) {
 	for i := range 10 * engines {
 		reason := []string{simengine.ReasonStop, simengine.ReasonLength}[i/engines%2]
 		blocks := []uint64{1, uint64(100 + i), uint64(200 + i), uint64(300 + i), uint64(400 + i)}
-		_, err := group.Generate(ctx, simengine.Request{PromptTokens: 80, Blocks: blocks, OutputTokens: 560, Finish: reason, Adapter: "a"})
+		_, err := group.Generate(ctx, simengine.Request{PromptTokens: 80, Blocks: blocks, OutputTokens: 560, Finish: reason, Adapter: string("aab"[i/engines%3])})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +129,7 @@ func note(seen map[string]map[float64]bool, f *dto.MetricFamily, m *dto.Metric) 
 			series += " " + l.GetValue()
 		case "reason", "source", "finished_reason":
 			switch l.GetValue() {
-			case "deferred", "external_kv_transfer", "host", "disk", "p2p", "external_unspecified", "abort", "error", "repetition":
+			case "external_kv_transfer", "host", "disk", "p2p", "external_unspecified", "abort", "error", "repetition":
 				return // reasons and sources that there aren't here
 			}
 			series += " " + l.GetValue()

@@ -90,8 +90,8 @@ func (c *scalars) gauges() {
 		is(func(s *simengine.Stats) float64 { return float64(s.Running) })
 	c.gauge(always, "vllm:num_requests_waiting", "Requests in the queue.").is(waiting)
 	reason := c.gauge(since(Main), "vllm:num_requests_waiting_by_reason", "Requests in the queue by what they wait for.")
-	reason.with("reason", "capacity", waiting)
-	reason.with("reason", "deferred", none)
+	reason.with("reason", "capacity", func(s *simengine.Stats) float64 { return float64(s.Waiting - s.Deferred) })
+	reason.with("reason", "deferred", func(s *simengine.Stats) float64 { return float64(s.Deferred) })
 	c.gauge(since(V09), "vllm:kv_cache_usage_perc", "Share of KV blocks that requests hold, 0 to 1.").is(usage)
 	c.gauge(until(V011), "vllm:gpu_cache_usage_perc", "Share of KV blocks that requests hold, 0 to 1; the former name.").is(usage)
 	asleep := c.gauge(since(V019).python(), "vllm:engine_sleep_state", "1 for the state that the engine is in.")
@@ -180,5 +180,9 @@ func (c *scalars) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(s.desc, s.kind, s.value(&stats))
 	}
-	ch <- iterations(c.iteration, stats.IterationTokens, c.start)
+	tokens := stats.IterationTokens
+	if since(Main).has(c.profile) { // which leaves out what was cached
+		tokens = stats.IterationComputed
+	}
+	ch <- iterations(c.iteration, tokens, c.start)
 }
