@@ -30,16 +30,17 @@ const (
 // candidate is a target, as far as all of them are compared.
 type candidate struct {
 	up     *upstream
+	hash   uint64  // of up
 	cost   float64 // seconds
 	first  float64 // expected time to the first token, seconds
+	stalls float64 // seconds that each prefilled token costs those that decode
+	kept   float64 // of a home: cost if it held all of the prompt, seconds
 	blocks int32   // leading blocks held
 	rank   rank
 	probe  bool
-	known  bool    // its page counts
-	owned  bool    // peers would choose it
-	home   bool    // of the request's session
-	kept   float64 // of a home: cost if it held all of the prompt, seconds
-	stalls float64 // seconds that each prefilled token costs those that decode
+	known  bool // its page counts
+	owned  bool // peers would choose it
+	home   bool // of the request's session
 }
 
 // rank comes before cost.
@@ -72,32 +73,49 @@ type outlook struct {
 	unknown others  // what others bring where no page counts
 	least   float64 // S' where it is least
 	heard   float64 // weight of the queue that others bring
+	own     own     // of the candidate last looked at
+	blocks  int32   // that it holds; -1: none was looked at
+	best    int     // the candidate of least cost
+}
+
+// own is what a request is to a candidate by what that holds of it. Most hold
+// nothing of a prompt, or the same, so it is found once for all of them.
+type own struct {
+	matched float64 // tokens
+	work    float64 // S
+	worth   float64 // S'
 }
 
 // maxPrompt bounds what one request can make us believe of its length, tokens.
 const maxPrompt = 1 << 24
 
+// hint is where a target's upstream was found the last time.
+type hint struct {
+	id string
+	up *upstream
+}
+
 // gather fills r.candidates, one for each target.
 func (r *Router) gather(now time.Duration, targets []Target) {
 	r.candidates = r.candidates[:0]
-	for len(r.hint) < len(targets) {
-		r.hint = append(r.hint, nil)
+	for len(r.hints) < len(targets) {
+		r.hints = append(r.hints, hint{})
 	}
 	for i := range targets {
+		t := &targets[i]
 		// Pools hardly change, so the upstream is the one of last time.
-		u := r.hint[i]
-		if u == nil || u.id != targets[i].ID {
-			u = r.upstream(now, targets[i].ID)
-			if r.hint[i] = u; u.slot < 0 {
-				r.hint[i] = nil
+		u := r.hints[i].up
+		if u == nil || r.hints[i].id != t.ID {
+			if u = r.upstream(now, t.ID); u.slot >= 0 {
+				r.hints[i] = hint{t.ID, u}
 			}
 		}
 		u.seen = now
-		r.candidates = append(r.candidates, candidate{up: u})
-		if targets[i].Tried {
-			r.candidates[i].rank = tried
+		c := candidate{up: u, hash: u.hash, home: t.Home}
+		if t.Tried {
+			c.rank = tried
 		}
-		r.candidates[i].home = targets[i].Home
+		r.candidates = append(r.candidates, c)
 	}
 }
 
@@ -105,6 +123,44 @@ func (r *Router) gather(now time.Duration, targets []Target) {
 func (r *Router) weigh(now time.Duration, q *Request) outlook {
 	r.judgeRates(now)
 	r.match(q.Chain)
+	r.look(now)
+	r.discount(q)
+	o := outlook{
+		prompt:  min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt),
+		block:   r.blockTokens(q.Model),
+		unknown: r.guess(),
+		heard:   1,
+		blocks:  -1,
+	}
+	if owner := r.owner(q); owner >= 0 {
+		r.candidates[owner].owned = true
+		o.heard = peersHeard
+	}
+	least := math.Inf(1)
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		t := r.terms(now, c, &o)
+		c.cost, c.first, c.stalls = t.cost, t.first, t.stalls/t.worth
+		if c.home {
+			c.kept = t.cost - (t.worth-requestWork)*(1/c.up.rate+c.stalls)
+		}
+		least = min(least, t.worth)
+	}
+	o.least = least
+	for i := range r.candidates {
+		c, best := &r.candidates[i], &r.candidates[o.best]
+		spared := (1 - unavoidable) * least * c.stalls
+		c.cost -= spared
+		c.kept -= spared
+		if c.rank < best.rank || c.rank == best.rank && c.cost < best.cost {
+			o.best = i
+		}
+	}
+	return o
+}
+
+// look finds the state of each candidate, and what it holds of the prompt.
+func (r *Router) look(now time.Duration) {
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		u := c.up
@@ -116,39 +172,15 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 			u.drain(now, u.rate, r.flights)
 			u.watch(now, u.rate)
 		}
+		if u.failures == 0 && !u.stalled && !u.asleep {
+			continue
+		}
 		last, probe := u.suspect(now)
 		c.probe = probe && !last
 		if last {
 			c.rank = max(c.rank, suspect)
 		}
 	}
-	r.discount(q)
-	o := outlook{
-		prompt:  min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt),
-		block:   r.blockTokens(q.Model),
-		unknown: r.guess(),
-		heard:   1,
-	}
-	if owner := r.owner(q); owner >= 0 {
-		r.candidates[owner].owned = true
-		o.heard = peersHeard
-	}
-	least := math.Inf(1)
-	for i := range r.candidates {
-		c := &r.candidates[i]
-		t := r.terms(now, c, &o)
-		c.cost, c.first, c.stalls = t.cost, t.first, t.stalls/t.worth
-		c.kept = t.cost - (t.worth-requestWork)*(1/c.up.rate+c.stalls)
-		least = min(least, t.worth)
-	}
-	o.least = least
-	for i := range r.candidates {
-		c := &r.candidates[i]
-		spared := (1 - unavoidable) * least * c.stalls
-		c.cost -= spared
-		c.kept -= spared
-	}
-	return o
 }
 
 // match finds how many leading blocks of a chain each upstream holds.
@@ -159,20 +191,32 @@ func (r *Router) match(chain []uint64) {
 	r.index.Match(chain, r.held[:len(r.upstreams)])
 }
 
-func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
-	u := c.up
-	t := terms{prompt: o.prompt}
+// own says what the request is to a candidate alone.
+func (r *Router) own(c *candidate, o *outlook) own {
 	// The engine computes at least the last block anew.
-	t.matched = max(min(float64(c.blocks)*o.block, o.prompt-o.block), 0)
-	held := t.matched
+	matched := max(min(float64(c.blocks)*o.block, o.prompt-o.block), 0)
+	held := matched
 	if c.owned {
 		held += r.peers.guess * max(o.prompt-o.block-held, 0)
 	}
 	missed := max(o.prompt-held, o.block)
-	t.work = requestWork + missed + attention*missed*(held+missed/2)
+	work := requestWork + missed + attention*missed*(held+missed/2)
 	// Only tokens are discounted: what a request costs beyond them it costs
 	// anywhere, and an idle holder stays the best choice.
-	t.worth = requestWork + (t.work-requestWork)*r.wanted(int(c.blocks), missed, o.block)
+	worth := requestWork + (work-requestWork)*r.wanted(int(c.blocks), missed, o.block)
+	return own{matched, work, worth}
+}
+
+// terms says what sending the request to a candidate would mean.
+func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
+	u := c.up
+	if c.blocks != o.blocks || c.owned {
+		o.own, o.blocks = r.own(c, o), c.blocks
+		if c.owned {
+			o.blocks = -1
+		}
+	}
+	t := terms{prompt: o.prompt, matched: o.own.matched, work: o.own.work, worth: o.own.worth}
 	brought := o.unknown
 	if c.known {
 		brought = u.brought

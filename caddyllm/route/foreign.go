@@ -60,15 +60,12 @@ func (r *Router) Scraped(at time.Time, id string, l *Load) {
 	u.judgePage()
 	r.noteLoad(u, now)
 	if u.slot >= 0 {
-		if u.asleep() {
+		if u.asleep {
 			r.index.Clear(u.slot)
 		}
 		r.index.SetCap(u.slot, r.capacityBlocks(u))
 	}
 }
-
-// asleep reports whether the last page says that the engine sleeps.
-func (u *upstream) asleep() bool { return u.load.Awake.Known && u.load.Awake.Value == 0 }
 
 // ScrapeFailed tells that an upstream's page could not be had. What the last
 // one said ages.
@@ -91,6 +88,7 @@ func (u *upstream) judgePage() {
 	// flight since then may be in it.
 	u.peakPrefill, u.peakTotal = u.waiting, u.inFlight()
 
+	u.asleep = u.load.Awake.Known && u.load.Awake.Value == 0
 	u.capacity, u.used = u.load.CapacityTokens.Value, u.load.KVUsage.Value*u.load.CapacityTokens.Value
 	u.pageFrom, u.pageUntil, u.frozen = -never, never, -never
 	if u.load.Empty() {
@@ -203,7 +201,7 @@ func (u *upstream) state(now time.Duration) State {
 		return StateUnknown
 	case !u.fresh(now):
 		return StateStale
-	case u.asleep():
+	case u.asleep:
 		return StateAsleep
 	case now > u.frozen:
 		return StateDoubtful

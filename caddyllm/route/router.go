@@ -60,7 +60,8 @@ type Router struct {
 	held       []int32
 	candidates []candidate
 	weights    []float64
-	hint       []*upstream // the last targets' upstreams, by position
+	tied       []int
+	hints      []hint // the last targets' upstreams, by position
 }
 
 // New returns a Router that knows nothing yet.
@@ -117,7 +118,7 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 	r.sweep(now)
 	r.gather(now, targets)
 	o := r.weigh(now, q)
-	best := r.choose(q)
+	best := r.choose(q, o.best)
 	c := &r.candidates[best]
 	t := r.terms(now, c, &o)
 	return Choice{
@@ -321,7 +322,7 @@ func (r *Router) sweep(now time.Duration) {
 		r.index.Clear(slot)
 		delete(r.slots, u.id)
 		r.upstreams[slot] = nil
-		clear(r.hint)
+		clear(r.hints)
 	}
 }
 

@@ -121,6 +121,7 @@ func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
 		} else {
 			c.up = r.newUpstream(t.ID, -1, now)
 		}
+		c.hash = c.up.hash
 		if t.Tried {
 			c.rank = tried
 		}

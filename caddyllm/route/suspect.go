@@ -80,7 +80,7 @@ func (u *upstream) watch(now time.Duration, rate float64) {
 // whether a request to it is a probe.
 func (u *upstream) suspect(now time.Duration) (last, probe bool) {
 	// Its page says when a sleeper is awake; it needs no probes.
-	if u.asleep() && u.fresh(now) {
+	if u.asleep && u.fresh(now) {
 		return true, false
 	}
 	if u.failures == 0 && !u.stalled {

@@ -6,17 +6,9 @@ import "math"
 // equal within the noise of the estimate.
 const tieBand = 0.03
 
-// choose returns the best candidate's place.
-func (r *Router) choose(q *Request) int {
-	best := 0
-	for i := 1; i < len(r.candidates); i++ {
-		c, b := &r.candidates[i], &r.candidates[best]
-		if c.rank < b.rank || c.rank == b.rank && c.cost < b.cost {
-			best = i
-		}
-	}
-	return r.homeward(r.breakTies(q, best))
-}
+// choose returns the place of the candidate to be chosen, where best has the
+// least cost.
+func (r *Router) choose(q *Request, best int) int { return r.homeward(r.breakTies(q, best)) }
 
 // homeward keeps a session where it was. What its upstream has of it shows in
 // no prompt, so it counts as if that held all of the prompt: it is left only
@@ -37,19 +29,21 @@ func (r *Router) homeward(best int) int {
 func (r *Router) breakTies(q *Request, best int) int {
 	lead := r.candidates[best]
 	cost, first, most := lead.cost*(1+tieBand), math.Inf(1), int32(0)
+	r.tied = r.tied[:0]
 	for i := range r.candidates {
 		if c := &r.candidates[i]; c.cost <= cost && c.rank == lead.rank {
 			first, most = min(first, c.first), max(most, c.blocks)
+			r.tied = append(r.tied, i)
 		}
 	}
 	first *= 1 + tieBand
 	var bestScore uint64
-	for i := range r.candidates {
+	for _, i := range r.tied {
 		c := &r.candidates[i]
-		if c.cost > cost || c.first > first || c.rank != lead.rank {
+		if c.first > first {
 			continue
 		}
-		if score := r.score(q, c.up, int(most)); score >= bestScore {
+		if score := r.score(q, c.hash, int(most)); score >= bestScore {
 			best, bestScore = i, score
 		}
 	}
@@ -61,12 +55,12 @@ func (r *Router) breakTies(q *Request, best int) int {
 // the same in every gateway, which hardly changes when upstreams come or go.
 // The blocks before may be a system prompt, whose users must not all follow
 // one order. A prompt of less than a block goes anywhere.
-func (r *Router) score(q *Request, u *upstream, held int) uint64 {
+func (r *Router) score(q *Request, upstream uint64, held int) uint64 {
 	if len(q.Chain) == 0 {
 		r.rng += 0x9e3779b97f4a7c15
 		return mix(r.rng)
 	}
-	return mix(q.Chain[min(held, len(q.Chain)-1)] ^ u.hash)
+	return mix(q.Chain[min(held, len(q.Chain)-1)] ^ upstream)
 }
 
 // mix is the output function of SplitMix64 (Steele, Lea, Flood 2014).

@@ -19,6 +19,7 @@ type upstream struct {
 	room      float64       // KV tokens of own requests with a first token
 	rate      float64       // prefill tokens per second, as last judged
 	failures  int           // in a row
+	asleep    bool          // the last page says so
 	stalled   bool          // has work, and nothing comes of it
 	brought   others        // by the last two pages
 	pageFrom  time.Duration // the time in which the last page counts
@@ -27,10 +28,10 @@ type upstream struct {
 	used      float64       // KV tokens in use, by the last page
 	headSince time.Duration // when the first of queue came to its turn
 	pulse     *Pulse
+	hash      uint64 // of id, for ties
+	seen      time.Duration
 
-	id   string
-	hash uint64 // of id, for ties
-	seen time.Duration
+	id string
 
 	unseen    float64 // work since lastToken whose first token couldn't be seen
 	speed     speed

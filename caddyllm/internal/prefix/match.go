@@ -10,25 +10,34 @@ func (x *Index) Match(chain []uint64, held []int32) {
 		return
 	}
 	first := place(chain[0])
+	guess := len(chain)
 	for group := 0; group*groupSize < len(held); group++ {
 		if holders := x.holders(first, group); holders != 0 {
-			x.bisect(chain, held, group, holders, 1, len(chain))
+			guess = x.bisect(chain, held, group, holders, 1, len(chain), guess)
 		}
 	}
 }
 
 // bisect finds how much of a chain some upstreams of a group hold, each at
-// least the first low blocks and at most the first high.
-func (x *Index) bisect(chain []uint64, held []int32, group int, which uint64, low, high int) {
-	for low < high && which != 0 {
+// least the first low blocks and at most the first high. What many hold of a
+// chain is of a few lengths, so it first tries the length that others were found
+// to hold, and returns the last one found.
+func (x *Index) bisect(chain []uint64, held []int32, group int, which uint64, low, high, guess int) int {
+	for tries := 0; low < high && which != 0; {
 		middle := (low + high + 1) / 2
+		if tries < 2 && low < guess && guess <= high {
+			// That length, and then that it is no more.
+			middle = guess
+			guess++
+			tries++
+		}
 		more := which & x.holders(place(chain[middle-1]), group)
 		if more == which {
 			low = middle
 			continue
 		}
 		if more != 0 {
-			x.bisect(chain, held, group, more, middle, high)
+			x.bisect(chain, held, group, more, middle, high, guess)
 		}
 		which, high = which&^more, middle-1
 	}
@@ -37,4 +46,5 @@ func (x *Index) bisect(chain []uint64, held []int32, group int, which uint64, lo
 			held[u] = int32(low)
 		}
 	}
+	return low
 }

@@ -66,7 +66,8 @@ func (at *entry) key() uint32 {
 	return groupKey(at.spot(), int(at.owner/groupSize))
 }
 
-func groupKey(s spot, group int) uint32  { return s.high + uint32(group)*0x9e3779b1 }
+// groupKey has the groups of a block side by side: all are looked at in turn.
+func groupKey(s spot, group int) uint32  { return s.high + uint32(group) }
 func ownKey(s spot, upstream int) uint32 { return ^s.high + uint32(upstream)*0x85ebca77 }
 
 // found is what the table has of a block and an upstream.
