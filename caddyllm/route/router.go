@@ -42,6 +42,7 @@ type Router struct {
 
 	index     *prefix.Index
 	upstreams []*upstream    // by slot, nil where one was forgotten
+	slab      []upstream     // not yet used
 	slots     map[string]int // by ID
 	swept     time.Duration
 	clock     clock

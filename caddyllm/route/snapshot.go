@@ -75,7 +75,7 @@ func (r *Router) Snapshot(at time.Time) []Upstream {
 			Queued:   r.ahead(now, u, brought) / u.rate,
 			Entries:  r.index.Held(u.slot),
 			Capacity: r.capacityBlocks(u),
-			Failures: u.failures,
+			Failures: int(u.failures),
 			Matched:  u.matchedTokens,
 			Cached:   u.cachedTokens,
 			Prompts:  u.promptTokens,

@@ -6,32 +6,38 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// upstream is what is known of one. What each decision reads of each upstream
-// comes first, so that it lies together.
+// upstream is what is known of one. Here is what each decision reads of each
+// upstream; upstreams lie together in slabs, since with hundreds of them reading
+// it is what takes time.
 type upstream struct {
 	slot      int           // in the index; -1: nothing is learned
-	queue     []uint32      // own requests without a first token, as sent
-	queued    float64       // their work
-	waiting   int           // sequences of the queue
-	decoding  int           // sequences of own requests with a first token
-	answering int           // own requests with a first token
-	roomAhead float64       // KV tokens that the queue will take
-	room      float64       // KV tokens of own requests with a first token
-	rate      float64       // prefill tokens per second, as last judged
-	failures  int           // in a row
-	asleep    bool          // the last page says so
-	stalled   bool          // has work, and nothing comes of it
-	brought   others        // by the last two pages
+	hash      uint64        // of id, for ties
+	seen      time.Duration // when it was last offered or scraped
 	pageFrom  time.Duration // the time in which the last page counts
 	pageUntil time.Duration
+	frozen    time.Duration // since when the page claims work and didn't move for too long, else -never
+	failures  int32         // in a row
+	asleep    bool          // the last page says so
+	stalled   bool          // has work, and nothing comes of it
+	queue     []uint32      // own requests without a first token, as sent
+	queued    float64       // their work
+	headSince time.Duration // when the first of queue came to its turn
+	decoding  int           // sequences of own requests with a first token
+	rate      float64       // prefill tokens per second, as last judged
+	brought   others        // by the last two pages
 	capacity  float64       // KV tokens, 0 if unknown
 	used      float64       // KV tokens in use, by the last page
-	headSince time.Duration // when the first of queue came to its turn
+	roomAhead float64       // KV tokens that the queue will take
+	room      float64       // KV tokens of own requests with a first token
 	pulse     *Pulse
-	hash      uint64 // of id, for ties
-	seen      time.Duration
+	*history
+}
 
-	id string
+// history is what else is known of an upstream.
+type history struct {
+	id        string
+	waiting   int // sequences of the queue
+	answering int // own requests with a first token
 
 	unseen    float64 // work since lastToken whose first token couldn't be seen
 	speed     speed
@@ -45,7 +51,6 @@ type upstream struct {
 
 	load        Load
 	scraped     time.Duration // never, before the first page
-	frozen      time.Duration // since when the page claims work and didn't move for too long, else -never
 	still       int           // pages in a row that are like the one before
 	interval    time.Duration // between scrapes, as observed
 	peakPrefill int           // own sequences without first token, most since the last scrape
@@ -61,13 +66,28 @@ type upstream struct {
 	told          [forms]int8 // silences that still are answers, by form of usage
 }
 
+// upstreamSlab is how many upstreams lie together.
+const upstreamSlab = 64
+
 func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
-	return &upstream{
-		id: id, slot: slot, hash: xxhash.Sum64String(id), seen: now, factor: 1, speed: priorSpeed,
-		rate: r.rates.best, pulse: &Pulse{epoch: r.clock.epoch},
-		headSince: never, lastToken: never, failedAt: never, suspended: never, probed: never, life: never,
-		recovered: never, scraped: never, movedAt: never, frozen: -never, pageFrom: -never, pageUntil: never,
+	if len(r.slab) == 0 {
+		r.slab = make([]upstream, upstreamSlab)
 	}
+	u := &r.slab[0]
+	if slot >= 0 {
+		r.slab = r.slab[1:]
+	} else {
+		u = new(upstream) // used once
+	}
+	*u = upstream{
+		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, frozen: -never,
+		headSince: never, rate: r.rates.best, pulse: &Pulse{epoch: r.clock.epoch},
+		history: &history{
+			id: id, factor: 1, speed: priorSpeed, lastToken: never, failedAt: never, suspended: never,
+			probed: never, life: never, recovered: never, scraped: never, movedAt: never,
+		},
+	}
+	return u
 }
 
 // inFlight is the number of own sequences, which is what a page counts.
