@@ -2,6 +2,7 @@ package route
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -33,7 +34,7 @@ type candidate struct {
 	hash   uint64  // of up
 	cost   float64 // seconds
 	first  float64 // expected time to the first token, seconds
-	stalls float64 // seconds that each prefilled token costs those that decode
+	strain float64 // seconds that each prefilled token costs those that decode
 	kept   float64 // of a home: cost if it held all of the prompt, seconds
 	blocks int32   // leading blocks held
 	rank   rank
@@ -59,7 +60,8 @@ type terms struct {
 	work    float64 // S, prefill tokens
 	worth   float64 // S'
 	ahead   float64 // W
-	stalls  float64 // what it takes from those that decode, seconds
+	strain  float64 // what each prefilled token takes from those that decode, seconds
+	stalls  float64 // what it takes from them, seconds
 	memory  float64 // seconds
 	step    float64 // what is left of the step in progress, seconds
 	cost    float64 // seconds
@@ -76,6 +78,9 @@ type outlook struct {
 	own     own     // of the candidate last looked at
 	blocks  int32   // that it holds; -1: none was looked at
 	best    int     // the candidate of least cost
+	most    int32   // leading blocks that a candidate holds
+	retry   bool    // one was tried before
+	homes   bool    // one is of the request's session
 }
 
 // own is what a request is to a candidate by what that holds of it. Most hold
@@ -97,7 +102,7 @@ type hint struct {
 
 // gather fills r.candidates, one for each target.
 func (r *Router) gather(now time.Duration, targets []Target) {
-	r.candidates = r.candidates[:0]
+	r.candidates = slices.Grow(r.candidates[:0], len(targets))[:len(targets)]
 	for len(r.hints) < len(targets) {
 		r.hints = append(r.hints, hint{})
 	}
@@ -111,11 +116,14 @@ func (r *Router) gather(now time.Duration, targets []Target) {
 			}
 		}
 		u.seen = now
-		c := candidate{up: u, hash: u.hash, home: t.Home}
+		c := &r.candidates[i]
+		c.up, c.hash = u, u.hash
+		c.blocks, c.kept = 0, 0
+		c.rank = sound
 		if t.Tried {
 			c.rank = tried
 		}
-		r.candidates = append(r.candidates, c)
+		c.probe, c.owned, c.home = false, false, t.Home
 	}
 }
 
@@ -123,33 +131,33 @@ func (r *Router) gather(now time.Duration, targets []Target) {
 func (r *Router) weigh(now time.Duration, q *Request) outlook {
 	r.judgeRates(now)
 	r.match(q.Chain)
-	r.look(now)
-	r.discount(q)
 	o := outlook{
-		prompt:  min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt),
-		block:   r.blockTokens(q.Model),
-		unknown: r.guess(),
-		heard:   1,
-		blocks:  -1,
+		prompt: min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt),
+		block:  r.blockTokens(q.Model),
+		heard:  1,
+		blocks: -1,
 	}
+	r.look(now, min(len(q.Chain), popularBlocks), &o)
+	r.discount(q)
 	if owner := r.owner(q); owner >= 0 {
 		r.candidates[owner].owned = true
 		o.heard = peersHeard
 	}
 	least := math.Inf(1)
+	var t terms
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		t := r.terms(now, c, &o)
-		c.cost, c.first, c.stalls = t.cost, t.first, t.stalls/t.worth
+		r.terms(now, c, &o, &t)
+		c.cost, c.first, c.strain = t.cost, t.first, t.strain
 		if c.home {
-			c.kept = t.cost - (t.worth-requestWork)*(1/c.up.rate+c.stalls)
+			c.kept = t.cost - (t.worth-requestWork)*(1/c.up.rate+c.strain)
 		}
 		least = min(least, t.worth)
 	}
 	o.least = least
 	for i := range r.candidates {
 		c, best := &r.candidates[i], &r.candidates[o.best]
-		spared := (1 - unavoidable) * least * c.stalls
+		spared := (1 - unavoidable) * least * c.strain
 		c.cost -= spared
 		c.kept -= spared
 		if c.rank < best.rank || c.rank == best.rank && c.cost < best.cost {
@@ -159,15 +167,33 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 	return o
 }
 
-// look finds the state of each candidate, and what it holds of the prompt.
-func (r *Router) look(now time.Duration) {
+// look finds the state of each candidate and what it holds of the prompt, and
+// counts the holders of each of the first n blocks.
+func (r *Router) look(now time.Duration, n int, o *outlook) {
+	r.holders = slices.Grow(r.holders[:0], n+1)[:n+1]
+	clear(r.holders)
+	var sum others
+	known := 0.0
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		u := c.up
 		if u.slot >= 0 {
-			c.blocks = r.held[u.slot]
+			if c.blocks = r.held[u.slot]; c.blocks > 0 {
+				r.holders[min(int(c.blocks), n)]++
+				o.most = max(o.most, c.blocks)
+			}
 		}
-		c.known = u.known(now)
+		if c.known = u.known(now); c.known {
+			sum.waiting += u.brought.waiting
+			sum.running += u.brought.running
+			known++
+		}
+		if c.rank == tried {
+			o.retry = true
+		}
+		if c.home {
+			o.homes = true
+		}
 		if len(u.queue) > 0 {
 			u.drain(now, u.rate, r.flights)
 			u.watch(now, u.rate)
@@ -180,6 +206,12 @@ func (r *Router) look(now time.Duration) {
 		if last {
 			c.rank = max(c.rank, suspect)
 		}
+	}
+	// What others bring to an upstream whose load is unknown is guessed as what
+	// they bring to the mean of those that are known. An upstream that can't be
+	// seen must not look idle beside busy ones.
+	if known > 0 {
+		o.unknown = others{waiting: sum.waiting / known, running: sum.running / known}
 	}
 }
 
@@ -207,8 +239,8 @@ func (r *Router) own(c *candidate, o *outlook) own {
 	return own{matched, work, worth}
 }
 
-// terms says what sending the request to a candidate would mean.
-func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
+// terms sets t to what sending the request to a candidate would mean.
+func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 	u := c.up
 	if c.blocks != o.blocks || c.owned {
 		o.own, o.blocks = r.own(c, o), c.blocks
@@ -216,7 +248,7 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
 			o.blocks = -1
 		}
 	}
-	t := terms{prompt: o.prompt, matched: o.own.matched, work: o.own.work, worth: o.own.worth}
+	t.prompt, t.matched, t.work, t.worth = o.prompt, o.own.matched, o.own.work, o.own.worth
 	brought := o.unknown
 	if c.known {
 		brought = u.brought
@@ -224,14 +256,16 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook) terms {
 	brought.waiting *= o.heard
 	t.ahead = r.ahead(now, u, brought)
 	t.memory = r.memoryWait(u, o.prompt, c.known)
-	t.stalls = stall * (float64(u.decoding) + brought.running) * (t.worth - (1-unavoidable)*o.least) / u.rate
+	pace := 1 / u.rate // seconds per token
+	t.strain = stall * (float64(u.decoding) + brought.running) * pace
+	t.stalls = t.strain * (t.worth - (1-unavoidable)*o.least)
 	// Behind a prefill of ours the step ends in any case before our turn.
+	t.step = 0
 	if u.decoding > 0 && len(u.queue) == 0 {
 		t.step = u.pulse.rest(now)
 	}
-	t.cost = (t.ahead+t.worth)/u.rate + t.stalls + t.memory + t.step
-	t.first = (t.ahead+t.work)/u.rate + t.memory + t.step
-	return t
+	t.cost = (t.ahead+t.worth)*pace + t.stalls + t.memory + t.step
+	t.first = (t.ahead+t.work)*pace + t.memory + t.step
 }
 
 // ahead is the work before a request sent now, prefill tokens.
@@ -269,27 +303,22 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 // alone that one upstream can carry, such as a session's own.
 func (r *Router) discount(q *Request) {
 	n := min(len(q.Chain), popularBlocks)
-	if cap(r.weights) < n+1 {
-		r.weights = make([]float64, 0, popularBlocks+1)
-	}
-	r.weights = r.weights[:n+1]
-	clear(r.weights)
-	// Holders of block i are those that hold more than i leading blocks.
-	for i := range r.candidates {
-		if blocks := int(r.candidates[i].blocks); blocks > 0 {
-			r.weights[min(blocks, n)]++
-		}
-	}
+	r.weights = slices.Grow(r.weights[:0], n+1)[:n+1]
 	all := float64(len(r.candidates))
+	// Whoever carries a block carries those before it, so that none behind one
+	// that isn't popular is.
+	popular := 0
+	for popular < n && r.popular.share(q.Chain[popular])*all > 1 {
+		popular++
+	}
 	holders, sum := 0.0, 0.0
 	for i := n; i > 0; i-- {
-		holders += r.weights[i] // of block i-1: those that hold at least i
+		holders += float64(r.holders[i]) // of block i-1: those that hold at least i
 		r.weights[i] = sum
 		weight := 1.0
-		if holders > 0 {
-			if excess := r.popular.share(q.Chain[i-1])*all - 1; excess > 0 {
-				weight = holders / (holders + replication*excess)
-			}
+		if holders > 0 && i <= popular {
+			excess := r.popular.share(q.Chain[i-1])*all - 1
+			weight = holders / (holders + replication*excess)
 		}
 		sum += weight
 	}

@@ -163,25 +163,6 @@ func (u *upstream) restart() {
 	u.factor, u.audit, u.told = 1, audit{}, [forms]int8{}
 }
 
-// guess is what others bring to an upstream whose load is unknown: as much as to
-// the mean of those that are known. An upstream that can't be seen must not look
-// idle beside busy ones.
-func (r *Router) guess() others {
-	var sum others
-	n := 0.0
-	for i := range r.candidates {
-		if c := &r.candidates[i]; c.known {
-			sum.waiting += c.up.brought.waiting
-			sum.running += c.up.brought.running
-			n++
-		}
-	}
-	if n == 0 {
-		return others{}
-	}
-	return others{waiting: sum.waiting / n, running: sum.running / n}
-}
-
 // State says how much is known of an upstream's own queue.
 type State string
 

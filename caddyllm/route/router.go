@@ -60,6 +60,7 @@ type Router struct {
 	// Scratch of one decision, kept so that deciding allocates nothing.
 	held       []int32
 	candidates []candidate
+	holders    []int32 // by leading blocks held
 	weights    []float64
 	tied       []int
 	hints      []hint // the last targets' upstreams, by position
@@ -119,13 +120,14 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 	r.sweep(now)
 	r.gather(now, targets)
 	o := r.weigh(now, q)
-	best := r.choose(q, o.best)
+	best := r.choose(q, &o)
 	c := &r.candidates[best]
-	t := r.terms(now, c, &o)
+	var t terms
+	r.terms(now, c, &o, &t)
 	return Choice{
 		Index:         best,
 		Ticket:        r.reserve(now, q, c, &t),
-		Reason:        r.reason(best),
+		Reason:        o.reason(c),
 		PromptTokens:  int(t.prompt),
 		MatchedTokens: int(t.matched),
 		MatchedBlocks: int(c.blocks),

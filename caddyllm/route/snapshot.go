@@ -130,9 +130,10 @@ func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
 	}
 	o := r.weigh(now, q)
 	all := make([]Terms, len(targets))
+	var t terms
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		t := r.terms(now, c, &o)
+		r.terms(now, c, &o, &t)
 		all[i] = Terms{
 			ID:            c.up.id,
 			PromptTokens:  int(t.prompt),

@@ -6,9 +6,14 @@ import "math"
 // equal within the noise of the estimate.
 const tieBand = 0.03
 
-// choose returns the place of the candidate to be chosen, where best has the
-// least cost.
-func (r *Router) choose(q *Request, best int) int { return r.homeward(r.breakTies(q, best)) }
+// choose returns the place of the candidate to be chosen.
+func (r *Router) choose(q *Request, o *outlook) int {
+	best := r.breakTies(q, o.best)
+	if o.homes {
+		best = r.homeward(best)
+	}
+	return best
+}
 
 // homeward keeps a session where it was. What its upstream has of it shows in
 // no prompt, so it counts as if that held all of the prompt: it is left only
@@ -70,25 +75,18 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// reason says why the candidate at a place was chosen.
-func (r *Router) reason(best int) Reason {
-	c := &r.candidates[best]
-	most := int32(0)
-	retry := false
-	for i := range r.candidates {
-		most = max(most, r.candidates[i].blocks)
-		retry = retry || r.candidates[i].rank == tried
-	}
+// reason says why a candidate was chosen.
+func (o *outlook) reason(c *candidate) Reason {
 	switch {
-	case retry:
+	case o.retry:
 		return ReasonRetry
 	case c.probe:
 		return ReasonProbe
-	case c.home && (most == 0 || c.blocks < most):
+	case c.home && (o.most == 0 || c.blocks < o.most):
 		return ReasonSession
-	case most == 0:
+	case o.most == 0:
 		return ReasonCold
-	case c.blocks < most:
+	case c.blocks < o.most:
 		return ReasonLoad
 	}
 	return ReasonPrefix
