@@ -17,27 +17,21 @@ func (r *Router) Foresee(at time.Time, q *Request, targets []Target) (Foresight,
 	if len(targets) == 0 {
 		return Foresight{}, false
 	}
-	f := Foresight{Terms: r.Explain(at, q, targets)}
-	least := 0
-	for i := range r.candidates {
-		c, b := &r.candidates[i], &r.candidates[least]
-		if c.rank < b.rank || c.rank == b.rank && c.cost < b.cost {
-			least = i
-		}
-	}
+	terms, o := r.explain(r.clock.at(at), q, targets)
+	f := Foresight{Terms: terms}
 	before := r.rng
-	best := r.choose(q)
+	best := r.choose(q, &o)
 	r.rng = before
 	c, t := &r.candidates[best], &f.Terms[best]
 	f.Choice = Choice{
 		Index:         best,
-		Reason:        r.reason(best),
+		Reason:        o.reason(c),
 		PromptTokens:  t.PromptTokens,
 		MatchedTokens: t.MatchedTokens,
 		MatchedBlocks: t.MatchedBlocks,
 		FirstToken:    seconds(t.First),
 	}
-	lead := r.candidates[least].cost * (1 + tieBand)
+	lead := r.candidates[o.best].cost * (1 + tieBand)
 	f.Homing = c.home && c.cost > lead
 	if !f.Homing {
 		for i := range r.candidates {

@@ -112,7 +112,11 @@ type Terms struct {
 // Explain returns the terms that Pick would compare now, in the targets'
 // order. It reserves nothing and teaches nothing.
 func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
-	now := r.clock.at(at)
+	all, _ := r.explain(r.clock.at(at), q, targets)
+	return all
+}
+
+func (r *Router) explain(now time.Duration, q *Request, targets []Target) ([]Terms, outlook) {
 	r.candidates = r.candidates[:0]
 	for _, t := range targets {
 		c := candidate{}
@@ -151,5 +155,5 @@ func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
 			Last:          c.rank == suspect,
 		}
 	}
-	return all
+	return all, o
 }
