@@ -59,7 +59,7 @@ func only(method string, serve caddy.AdminHandlerFunc) caddy.AdminHandler {
 
 func (adminAPI) state(w http.ResponseWriter, r *http.Request) error {
 	name := r.URL.Query().Get("state")
-	report, ok := reportStates(time.Now(), name)
+	report, ok := reportStates(time.Now(), name, keptDecisions)
 	if !ok {
 		return noState(name)
 	}

@@ -80,9 +80,9 @@ func TestExplainIsWhatTheGatewayDoes(t *testing.T) {
 		l.story()
 		for i := range 40 {
 			body := chatBody([]string{"First conversation.", "Another one.", "A third."}[i%3]+strings.Repeat("!", i/9), 100+37*i)
-			before := l.p.shared.report(time.Now(), "")
+			before := l.p.shared.report(time.Now(), "", keptDecisions)
 			e := explained(t, "/llm_prefix/explain", body)
-			if after := l.p.shared.report(time.Now(), ""); !reflect.DeepEqual(before, after) {
+			if after := l.p.shared.report(time.Now(), "", keptDecisions); !reflect.DeepEqual(before, after) {
 				t.Fatalf("explaining changed the state from\n%+v to\n%+v", before, after)
 			}
 			if e.Upstreams[0].Address != e.Choice.Upstream || len(e.Upstreams) != 4 {
@@ -97,7 +97,7 @@ func TestExplainIsWhatTheGatewayDoes(t *testing.T) {
 				}
 			}
 			a := l.send("POST", "/v1/chat/completions", body)
-			if d := l.p.shared.journal.decisions()[0]; a.up != e.Choice.Upstream || d.reason != e.Choice.Reason || round(d.predicted.Seconds()) != e.Choice.FirstToken {
+			if d := l.p.shared.journal.decisions(keptDecisions)[0]; a.up != e.Choice.Upstream || d.reason != e.Choice.Reason || round(d.predicted.Seconds()) != e.Choice.FirstToken {
 				t.Fatalf("request %d goes to %s for %s in %v, explained was %+v", i, a.up, d.reason, d.predicted, *e.Choice)
 			}
 			if i%2 == 0 {
@@ -207,7 +207,7 @@ func TestForgetACache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLookout(t, LLMPrefix{}, "unix//run/a.sock", "b:1")
 		l.send("POST", "/v1/chat/completions", chatBody("Hello.", 300)).finish(time.Second, time.Second, `null`)
-		up := l.p.shared.journal.decisions()[0].upstream
+		up := l.p.shared.journal.decisions(keptDecisions)[0].upstream
 		target := "/llm_prefix/upstreams/" + strings.ReplaceAll(up, "/", "%2F") + "/cache"
 		status, text, _ := ask(t, "DELETE", target, "")
 		if status != 200 || strings.Contains(text, `"blocks":0`) {

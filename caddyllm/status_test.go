@@ -175,7 +175,7 @@ func TestStateGolden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLookout(t, LLMPrefix{State: "golden"}, "a:1", "b:1", "c:1", "d:1")
 		l.story()
-		r, ok := reportStates(time.Now(), "golden")
+		r, ok := reportStates(time.Now(), "golden", keptDecisions)
 		if !ok || len(r.States) != 1 {
 			t.Fatalf("%d states of the name are reported, want one", len(r.States))
 		}

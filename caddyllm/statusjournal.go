@@ -280,11 +280,11 @@ func (l *ledger) window(now time.Time) (steps [keptSteps]step) {
 	return steps
 }
 
-// decisions copies the last ones, newest first.
-func (j *journal) decisions() []decision {
+// decisions copies the last ones, at most so many, newest first.
+func (j *journal) decisions(most int) []decision {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n := min(j.noted, keptDecisions)
+	n := min(j.noted, keptDecisions, uint64(most))
 	all := make([]decision, 0, n)
 	for i := range n {
 		all = append(all, j.ring[(j.noted-1-i)%keptDecisions])

@@ -21,13 +21,13 @@ func TestJournalKeepsTheLastDecisions(t *testing.T) {
 		j.decided(now, prompt.Chat, fmt.Sprint("u", i), 1, &someChoice)
 		j.decided(now, prompt.None, "a:1", 1, &someChoice) // no prompt: counted alone
 	}
-	all := j.decisions()
+	all := j.decisions(keptDecisions)
 	if len(all) != keptDecisions || all[0].upstream != fmt.Sprint("u", keptDecisions+9) || all[keptDecisions-1].upstream != "u10" {
 		t.Errorf("%d decisions from %s to %s are kept", len(all), all[0].upstream, all[len(all)-1].upstream)
 	}
 	// What comes of one that is gone must not be told of the one in its place.
 	j.ended(now, first, route.Failed, &someChoice, nil)
-	if slices.ContainsFunc(j.decisions(), func(d decision) bool { return d.outcome != underWay }) {
+	if slices.ContainsFunc(j.decisions(keptDecisions), func(d decision) bool { return d.outcome != underWay }) {
 		t.Error("the end of a forgotten decision is told of another")
 	}
 }

@@ -132,13 +132,13 @@ type decisionReport struct {
 	Outcome       string    `json:"outcome"` // under_way, completed, cancelled, failed, rejected
 }
 
-// reportStates tells of the state of a name, of all if that is empty. It
-// reports false if there is none.
-func reportStates(now time.Time, name string) (report, bool) {
+// reportStates tells of the state of a name, of all if that is empty, with so
+// many of its last decisions at most. It reports false if there is none.
+func reportStates(now time.Time, name string, decisions int) (report, bool) {
 	r := report{Time: now.UTC(), States: []stateReport{}}
 	for _, named := range namedStates() {
 		if name == "" || named.state.name == name {
-			r.States = append(r.States, named.state.report(now, named.name))
+			r.States = append(r.States, named.state.report(now, named.name, decisions))
 		}
 	}
 	return r, name == "" || len(r.States) > 0
@@ -168,7 +168,7 @@ func namedStates() []namedState {
 	return all
 }
 
-func (s *state) report(now time.Time, name string) stateReport {
+func (s *state) report(now time.Time, name string, decisions int) stateReport {
 	r := stateReport{
 		Name: name, BlockBytes: s.block,
 		WindowSeconds: int(stepSpan/time.Second) * keptSteps, StepSeconds: int(stepSpan / time.Second),
@@ -198,7 +198,7 @@ func (s *state) report(now time.Time, name string) stateReport {
 			r.Upstreams[i].Share = round(float64(r.Upstreams[i].Decisions) / float64(r.Decisions))
 		}
 	}
-	r.Last = reportDecisions(s.journal.decisions())
+	r.Last = reportDecisions(s.journal.decisions(decisions))
 	r.Advice = advise(&r)
 	return r
 }

@@ -81,8 +81,8 @@ func (s *serve) run(ctx context.Context, p programs, stdout io.Writer) error {
 
   curl %s/v1/chat/completions -H 'Content-Type: application/json' -d '{"model": "%s", "max_tokens": 20, "messages": [{"role": "user", "content": "Hello!"}]}'
 
-Ctrl-C stops all.
-`, s.count, s.listen, s.url, s.url, models[0])
+%sCtrl-C stops all.
+`, s.count, s.listen, s.url, s.url, models[0], statusLine(s.url, string(text)))
 
 	select {
 	case <-ctx.Done():
@@ -95,6 +95,17 @@ Ctrl-C stops all.
 }
 
 var sitePort = regexp.MustCompile(`(?m)^(?:http://)?([\w.]*):(\d+)\s*\{`)
+
+var statusPath = regexp.MustCompile(`(?s)handle_path\s+(/[^\s*]*/)\*\s*\{[^}]*\bllm_status\b`)
+
+// statusLine tells where the policy's page is, if a Caddyfile has it.
+func statusLine(url, text string) string {
+	m := statusPath.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return "What the policy knows and decides: " + url + m[1] + "\n"
+}
 
 // siteURL finds the first site address with a port in a Caddyfile.
 func siteURL(text string) string {
