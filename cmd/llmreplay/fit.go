@@ -101,27 +101,13 @@ func (f *fitting) do(stdout, stderr io.Writer) error {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	if f.figure != "" {
-		if err := f.draw(run, timeline); err != nil {
-			return err
+		draw := func(w io.Writer) error { return run.Figure(w, timeline) }
+		if err := create(f.figure, draw); err != nil {
+			return fmt.Errorf("drawing the figure: %w", err)
 		}
 	}
 	if missed := report.Check(bounds); f.check && len(missed) > 0 {
 		return errors.New("missed: " + strings.Join(missed, "; "))
-	}
-	return nil
-}
-
-func (f *fitting) draw(run *fit.Run, timeline *fit.Timeline) error {
-	file, err := os.Create(f.figure)
-	if err != nil {
-		return fmt.Errorf("drawing the figure: %w", err)
-	}
-	if err := run.Figure(file, timeline); err != nil {
-		file.Close()
-		return err
-	}
-	if err := file.Close(); err != nil {
-		return fmt.Errorf("drawing the figure: %w", err)
 	}
 	return nil
 }

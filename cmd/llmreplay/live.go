@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/plot"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/replay"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/trace"
 )
@@ -25,6 +27,7 @@ type live struct {
 	replies       string
 	name          string
 	json          bool
+	picture       picture
 }
 
 func newLive() *cobra.Command {
@@ -61,6 +64,8 @@ The exit status is 1 when every request failed, else 0.`,
 	f.DurationVar(&l.Timeout, "timeout", replay.DefaultTimeout, "longest time for one request")
 	f.StringVar(&l.name, "name", "live", "what the report calls this run")
 	f.BoolVar(&l.json, "json", false, "print the report as one JSON object")
+	f.StringVar(&l.UpstreamHeader, "upstream-header", "", "response header that tells the upstream, as llm_prefix's option expose sets it; for the figures")
+	l.picture.addFlags(f)
 	for _, name := range []string{"trace", "url"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // the flag is defined above
@@ -117,6 +122,9 @@ func (l *live) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := write(stdout); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
+	if err := l.picture.write(func() *plot.Page { return l.page(&report, records) }); err != nil {
+		return err
+	}
 	if interrupted != nil {
 		return fmt.Errorf("replaying: %w", interrupted)
 	}
@@ -124,6 +132,30 @@ func (l *live) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return fmt.Errorf("all %d requests failed", r.Requests)
 	}
 	return nil
+}
+
+// page draws the report.
+func (l *live) page(report *replay.Report, records []replay.Record) *plot.Page {
+	s := sight{result: &report.Results[0]}
+	for i := range records {
+		r := &records[i]
+		if r.TTFT > 0 && r.Class == "" {
+			s.ttft = append(s.ttft, float64(r.TTFT)/float64(time.Millisecond))
+		}
+		name := r.Upstream
+		if name == "" {
+			name = "all"
+		}
+		s.stays = append(s.stays, stay{name, r.Sent, r.Sent + r.E2E})
+	}
+	slices.Sort(s.ttft)
+	p := &plot.Page{
+		Title: "llmreplay live: " + report.Trace, Parts: comparison([]sight{s}),
+		Lead: fmt.Sprintf("%d requests to %s in %.1f s, as clients saw them.", len(records), l.URL, report.Results[0].DurationS),
+		Foot: "Measured on the wall clock.",
+	}
+	p.Head, p.Rows = resultsTable(report.Results)
+	return p
 }
 
 // progress rewrites one line of a terminal.

@@ -31,6 +31,7 @@ func gateway(t *testing.T, status int) string {
 			http.Error(w, "all engines are away", status)
 			return
 		}
+		w.Header().Set("X-LLM", "upstream=gpu1:8000; reason=cold; attempt=1")
 		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}`+"\n\n"+
 			`data: {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":1,"total_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}}`+"\n\n"+
 			"data: [DONE]\n\n")

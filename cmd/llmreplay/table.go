@@ -5,20 +5,23 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/judge"
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/plot"
 )
 
 // table holds the flags of the command.
 type table struct {
 	judge.Options
-	knees string
-	known bool
-	json  bool
+	knees   string
+	known   bool
+	json    bool
+	picture picture
 }
 
 func newTable() *cobra.Command {
@@ -47,6 +50,7 @@ which there is no time; both are said.`,
 	f.StringVar(&t.knees, "find-knees", "", "search the knees instead, and write them to this file")
 	f.BoolVar(&t.known, "known", false, "with --find-knees: keep those that are known")
 	f.BoolVar(&t.json, "json", false, "print cells and bounds as one JSON object")
+	t.picture.addFlags(f)
 	return cmd
 }
 
@@ -82,6 +86,9 @@ func (t *table) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("writing the table: %w", err)
 	}
+	if err := t.picture.write(func() *plot.Page { return t.page(o) }); err != nil {
+		return err
+	}
 	missed := 0
 	for _, c := range checks {
 		if c.Missed {
@@ -92,4 +99,15 @@ func (t *table) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return fmt.Errorf("%d of %d bounds are missed", missed, len(checks))
 	}
 	return nil
+}
+
+// page draws the figures and has the tables below them.
+func (t *table) page(o *judge.Outcome) *plot.Page {
+	var text strings.Builder
+	_ = o.WriteText(&text) // a Builder takes all
+	return &plot.Page{
+		Title: "llmreplay table", Parts: o.Figures(), Text: text.String(),
+		Lead: "llm_prefix against oracles and rivals on simulated engines in virtual time.",
+		Foot: fmt.Sprintf("%d cells; %d for which there was no time.", len(o.Lines), o.NotRun),
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/cluster"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/fit"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/judge"
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/plot"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/replay"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/rivals"
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/workload"
@@ -32,6 +34,7 @@ type virtual struct {
 	policies  string
 	scenario  string
 	json      bool
+	picture   picture
 }
 
 // virtualReport is what the command prints as JSON.
@@ -82,6 +85,7 @@ times are kept.`,
 	f.Float64Var(&v.Warmup, "warmup", cluster.DefaultWarmup, "share of the requests that isn't counted")
 	f.Uint64Var(&v.Seed, "seed", 1, "of generators, jitter and ties")
 	f.BoolVar(&v.json, "json", false, "print the report as one JSON object")
+	v.picture.addFlags(f)
 	if err := cmd.MarkFlagRequired("trace"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -128,6 +132,7 @@ func (v *virtual) run(ctx context.Context, stdout, _ io.Writer) error {
 		Preset: v.preset, Rate: thousandths(rate), Share: v.share, Scenario: v.scenario, Proxies: v.Proxies, Seed: v.Seed,
 		Shareable: math.Round(w.Shareable(v.Engine.BlockSize)*1e4) / 1e4,
 	}
+	var sights []sight
 	for _, name := range rivals.Split(v.policies) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -137,8 +142,12 @@ func (v *virtual) run(ctx context.Context, stdout, _ io.Writer) error {
 			return err
 		}
 		report.Results = append(report.Results, resultOf(name, o))
+		sights = append(sights, sight{ttft: o.TTFT, stays: stays(o)})
 	}
 	compare(report.Results)
+	if err := v.picture.write(func() *plot.Page { return report.page(sights) }); err != nil {
+		return err
+	}
 	if v.json {
 		return writeJSON(stdout, report)
 	}
@@ -162,12 +171,39 @@ func compare(results []replay.Result) {
 
 func ratio(a, b float64) float64 { return thousandths(a / b) }
 
-func (r *virtualReport) writeText(w io.Writer) error {
-	fmt.Fprintf(w, "%s on %d replicas of %s at %.2f requests/s", r.Trace, r.Replicas, r.Preset, r.Rate)
-	if r.Scenario != "" {
-		fmt.Fprintf(w, ", %s", r.Scenario)
+// page draws the report.
+func (r *virtualReport) page(sights []sight) *plot.Page {
+	for i := range sights {
+		sights[i].result = &r.Results[i]
 	}
-	fmt.Fprintf(w, "; an infinite cache would supply %.1f %% of prompt tokens\n\n", 100*r.Shareable)
+	p := &plot.Page{
+		Title: "llmreplay virtual: " + r.Trace, Lead: r.lead() + ".", Parts: comparison(sights),
+		Foot: fmt.Sprintf("Simulated engines in virtual time; gateways: %d, seed: %d. The load shows the warm-up too, all else is without it.", r.Proxies, r.Seed),
+	}
+	p.Head, p.Rows = resultsTable(r.Results)
+	return p
+}
+
+// stays are the requests of a virtual run.
+func stays(o *cluster.Outcome) []stay {
+	all := make([]stay, len(o.Stays))
+	for i, s := range o.Stays {
+		all[i] = stay{strconv.Itoa(s.Upstream), s.Sent, s.End}
+	}
+	return all
+}
+
+// lead says what was replayed.
+func (r *virtualReport) lead() string {
+	s := fmt.Sprintf("%s on %d replicas of %s at %.2f requests/s", r.Trace, r.Replicas, r.Preset, r.Rate)
+	if r.Scenario != "" {
+		s += ", " + r.Scenario
+	}
+	return s + fmt.Sprintf("; an infinite cache would supply %.1f %% of prompt tokens", 100*r.Shareable)
+}
+
+func (r *virtualReport) writeText(w io.Writer) error {
+	fmt.Fprint(w, r.lead(), "\n\n")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "policy\trequests\tfailed\tTTFT mean\tp50\tp90\tp99\tTPOT mean\tp99\te2e mean\tcached\timbalance\tvs oracle\tp99 vs oracle\t")
 	for i := range r.Results {

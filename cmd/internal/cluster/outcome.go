@@ -17,6 +17,13 @@ type Outcome struct {
 
 	PromptTokens, CachedTokens, OutputTokens int64
 	PerUpstream                              []int64 // requests sent to each, warm-up included
+	Stays                                    []Stay  // of all requests that ended, warm-up included
+}
+
+// Stay is when a request was in flight at the upstream that answered it.
+type Stay struct {
+	Upstream  int
+	Sent, End time.Duration
 }
 
 func (s *sim) outcome() *Outcome {
@@ -26,6 +33,9 @@ func (s *sim) outcome() *Outcome {
 		j := &s.jobs[i]
 		if j.up >= 0 {
 			o.PerUpstream[j.up]++
+		}
+		if j.up >= 0 && j.done {
+			o.Stays = append(o.Stays, Stay{int(j.up), j.sent, j.end})
 		}
 		if !counted(j) || !j.done {
 			continue

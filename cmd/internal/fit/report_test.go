@@ -123,7 +123,7 @@ func TestFigureIsSVGOfBothCurves(t *testing.T) {
 		}
 	}
 	// Three panels and the legend.
-	if paths["r"] != 4 || paths["s"] != 4 {
+	if paths["r"] != 4 || paths["c c0"] != 4 {
 		t.Errorf("curves are %v, want 4 recorded and 4 simulated", paths)
 	}
 	run.Samples = nil

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -30,6 +31,9 @@ type exchange struct {
 	events int    // "data:" lines seen
 	failed []byte // the beginning of an event with an error object
 	err    error  // reading the body failed
+
+	header   string // Options.UpstreamHeader
+	upstream string // what it told
 }
 
 type exchangeKey struct{}
@@ -61,6 +65,9 @@ func (w watcher) RoundTrip(req *http.Request) (*http.Response, error) {
 		return res, err
 	}
 	x.status = res.StatusCode
+	if x.header != "" {
+		x.upstream = upstreamIn(res.Header.Get(x.header))
+	}
 	if res.StatusCode == http.StatusOK {
 		res.Body = &watched{ReadCloser: res.Body, x: x}
 		return res, nil
@@ -136,4 +143,10 @@ func (w *watched) see(line []byte) {
 	if json.Unmarshal(data, &event) == nil && len(event.Error) > 0 && !bytes.Equal(event.Error, []byte("null")) {
 		w.x.failed = bytes.Clone(event.Error[:min(len(event.Error), 4*maxDetail)])
 	}
+}
+
+// upstreamIn is the upstream that a header's value names.
+func upstreamIn(value string) string {
+	value, _, _ = strings.Cut(value, ";")
+	return strings.TrimPrefix(strings.TrimSpace(value), "upstream=")
 }

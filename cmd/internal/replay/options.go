@@ -49,6 +49,9 @@ type Options struct {
 	// Timeout bounds one request from its start to its last byte. Zero means
 	// DefaultTimeout.
 	Timeout time.Duration
+	// UpstreamHeader names a response header that tells the upstream: alone, or
+	// as llm_prefix's option expose writes it. Empty looks for none.
+	UpstreamHeader string
 	// OnRecord, if not nil, is called after each request, never concurrently.
 	OnRecord func(Record)
 }
@@ -57,6 +60,10 @@ type Options struct {
 type Record struct {
 	Conversation string
 	Turn         int
+	// Sent is since the replay began.
+	Sent time.Duration
+	// Upstream is what the response's header of Options.UpstreamHeader told.
+	Upstream string
 	// TTFT is from sending to the first generated text or tool call; zero if
 	// there was none or the reply wasn't streamed.
 	TTFT time.Duration

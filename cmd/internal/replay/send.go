@@ -18,7 +18,7 @@ import (
 func (r *run) send(ctx context.Context, c *trace.Conversation, turn *trace.Turn, history []json.RawMessage) (Record, json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
-	x := &exchange{}
+	x := &exchange{header: r.o.UpstreamHeader}
 	ctx = withExchange(ctx, x)
 
 	params := openai.ChatCompletionNewParams{
@@ -37,12 +37,13 @@ func (r *run) send(ctx context.Context, c *trace.Conversation, turn *trace.Turn,
 	var reply string
 	var err error
 	begin := time.Now()
+	record.Sent = begin.Sub(r.begin)
 	if r.o.NoStream {
 		reply, err = r.whole(ctx, params, options, &record)
 	} else {
 		reply, err = r.stream(ctx, params, options, begin, &record)
 	}
-	record.E2E = time.Since(begin)
+	record.E2E, record.Upstream = time.Since(begin), x.upstream
 	record.Class, record.Detail = classify(ctx, err, x, !r.o.NoStream)
 	if record.Class != "" || reply == "" {
 		return record, nil
