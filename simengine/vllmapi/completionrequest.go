@@ -3,8 +3,6 @@ package vllmapi
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
-	"strings"
 )
 
 // readCompletion reads a request to complete texts.
@@ -47,6 +45,9 @@ func readPrompts(f *form, special bool) (prompts [][]token, texts bool) {
 	raw, ok := f.get("prompt")
 	if !ok || string(raw) == `""` {
 		f.adopt(noPrompt)
+		return nil, false
+	}
+	if !isPrompt(f, "prompt", raw) {
 		return nil, false
 	}
 	return readTexts(f, "prompt", special)
@@ -117,23 +118,4 @@ func tokenizeText(s string, special bool) []token {
 		tokens = append(tokens, tokenBegin)
 	}
 	return appendText(tokens, s)
-}
-
-// readTokens reads token ids: a vocabulary's, and those that /tokenize gives.
-func readTokens(f *form, name string, ids []json.RawMessage) []token {
-	tokens := make([]token, 0, len(ids))
-	for i, raw := range ids {
-		id, err := strconv.ParseInt(string(raw), 10, 64)
-		if err != nil && strings.Trim(string(raw), "-0123456789") != "" {
-			f.invalid("int_type", item(f.at(name), i), "Input should be a valid integer", raw)
-			return nil
-		}
-		t := token(id)
-		if err != nil || id < 0 || !t.valid() {
-			f.refuse("", "Token id %.20s is out of vocabulary", raw)
-			return nil
-		}
-		tokens = append(tokens, t)
-	}
-	return tokens
 }

@@ -39,8 +39,8 @@ func together(errors []invalid, order []string) *apiError {
 	fmt.Fprintf(&b, "%d validation %s:", len(errors), label)
 	for _, v := range errors[:min(len(errors), shownMax)] {
 		fmt.Fprintf(&b, "\n  {'type': %s, 'loc': %s, 'msg': %s, 'input': %s", pyString(v.kind), pyString(v.loc), pyString(v.msg), pyString(v.input))
-		if v.cause != "" {
-			b.WriteString(", 'ctx': {'error': " + pyString(v.cause) + "}")
+		if context := v.context(); context != "" {
+			b.WriteString(", 'ctx': {" + context + "}")
 		}
 		b.WriteString("}")
 	}
@@ -48,6 +48,28 @@ func together(errors []invalid, order []string) *apiError {
 		fmt.Fprintf(&b, "\n  ...and %d more %s", more, label)
 	}
 	return &apiError{http.StatusBadRequest, "Bad Request", b.String(), errors[0].loc}
+}
+
+// context is what pydantic tells beside the message, in Python's words.
+func (v *invalid) context() string {
+	after := func(words string) string {
+		_, rest, _ := strings.Cut(v.msg, words)
+		return rest
+	}
+	switch v.kind {
+	case "json_invalid":
+		return "'error': " + pyString(v.cause)
+	case "literal_error":
+		return "'expected': " + pyString(after("should be "))
+	case "greater_than_equal":
+		return "'ge': " + after("equal to ")
+	case "less_than_equal":
+		return "'le': " + after("equal to ")
+	case "too_long":
+		most, have, _ := strings.Cut(after("at most "), " items after validation, not ")
+		return "'field_type': 'List', 'max_length': " + most + ", 'actual_length': " + have
+	}
+	return ""
 }
 
 // invalidQuery is the answer to a parameter behind a path.

@@ -104,7 +104,7 @@ func (g *generation) readLimits(f *form) {
 		g.refuseLate(refuse("stop_token_ids", "stop_token_ids must have at most %d elements.", maxStopTokens))
 		return
 	}
-	g.limits.stopTokens = readTokens(f, "stop_token_ids", ids)
+	g.limits.stopTokens, _ = tokenIDs(f, "stop_token_ids", ids) // others never come
 }
 
 func (g *generation) readStops(f *form, name string) {

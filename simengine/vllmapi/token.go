@@ -9,19 +9,22 @@ import (
 )
 
 // A token is one unit of a prompt or of a reply, by a number that fits into
-// JSON's exact integers. Its upper half tells what the lower half is:
+// JSON's exact integers. Its upper half, less ownKinds, tells what the lower half
+// is:
 //
-//	0      a number that a client gave, or one of the specials below
 //	1..4   so many bytes of text, big endian
 //	5      a piece of an image, an audio clip or another file, by hash
 //
 // so that no text can pass for a special, and a text is got back from its
-// tokens without a vocabulary.
+// tokens without a vocabulary. An upper half of 0 is a number that a client gave,
+// or one of the specials below. ownKinds is a number that nobody would think of:
+// any other number that is too large for a vocabulary is refused, as by vLLM.
 type token uint64
 
 const (
 	textBytes   = 4 // bytes of text in a token, the customary estimate for English
 	mediaKind   = 5
+	ownKinds    = 0x15ae30
 	vocabulary  = 128256 // numbers below it are accepted in a prompt; Llama 3's
 	mediaTokens = 256    // tokens of an image or other file whatever its size; Gemma 3's for an image
 )
@@ -54,7 +57,7 @@ func appendText(tokens []token, text string) []token {
 }
 
 func textToken(piece string) token {
-	t := token(len(piece))
+	t := ownKinds + token(len(piece))
 	for i := range textBytes {
 		t <<= 8
 		if i < len(piece) {
@@ -69,7 +72,7 @@ func textToken(piece string) token {
 func appendMedia(tokens []token, content string) []token {
 	h := xxhash.Sum64String(content)
 	for i := range uint64(mediaTokens) {
-		tokens = append(tokens, mediaKind<<32|token(uint32(mix(h+i))))
+		tokens = append(tokens, (ownKinds+mediaKind)<<32|token(uint32(mix(h+i))))
 	}
 	return tokens
 }
@@ -77,8 +80,8 @@ func appendMedia(tokens []token, content string) []token {
 // appendBytes adds the text that a token stands for: none for specials and
 // media, the number in brackets for a client's own, whose text is unknown.
 func (t token) appendBytes(b []byte) []byte {
-	switch kind := t >> 32; {
-	case kind == 0 && t < tokenBegin:
+	switch kind := t.kind(); {
+	case t < tokenBegin:
 		b = append(b, '[')
 		b = strconv.AppendUint(b, uint64(t), 10)
 		return append(b, ']')
@@ -90,8 +93,11 @@ func (t token) appendBytes(b []byte) []byte {
 	return b
 }
 
+// kind is what the lower half is, 1 to 5; others for numbers of a vocabulary.
+func (t token) kind() int { return int(t>>32) - ownKinds }
+
 // valid says whether a client may send the token's number.
-func (t token) valid() bool { return t < vocabulary || t>>32 >= 1 && t>>32 <= mediaKind }
+func (t token) valid() bool { return t < vocabulary || t.kind() >= 1 && t.kind() <= mediaKind }
 
 func detokenize(tokens []token) string {
 	var b []byte
@@ -141,7 +147,7 @@ func chainReply(parent uint64, head []token, r *reply, blockSize int) []uint64 {
 func countMedia(tokens []token) int {
 	n := 0
 	for _, t := range tokens {
-		if t>>32 == mediaKind {
+		if t.kind() == mediaKind {
 			n++
 		}
 	}

@@ -45,6 +45,63 @@ func TestTokensOfDifferentKindsDiffer(t *testing.T) {
 	}
 }
 
+// A number that no vocabulary has is refused, whatever its size, with the words
+// and the choice among several that vLLM has.
+func TestTokenIDsOutOfVocabulary(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		for ids, told := range map[string]string{
+			"128256": "128256", "4294967295": "4294967295", "4294967296": "4294967296", "4294967301, 1": "4294967301",
+			"8589934592": "8589934592", "1099511627776": "1099511627776", "9007199254740993": "9007199254740993",
+			"18446744073709551616": "18446744073709551616", "5, 999999, 9999999, 999998": "9999999",
+		} {
+			r := b.post(textPath, `{"prompt": [`+ids+`], "max_tokens": 1}`)
+			if got, want := r.refused(t, 400, "BadRequestError", ""), "Token id "+told+" is out of vocabulary"; got != want {
+				t.Errorf("%s: %s, want %s", ids, got, want)
+			}
+		}
+		if r := b.post(textPath, `{"prompt": [0, -0, 128255], "max_tokens": 1, "stop_token_ids": [4294967296]}`); r.Code != 200 {
+			t.Errorf("a vocabulary's own ids: %d %s", r.Code, r.Body)
+		}
+		for ids, want := range map[string]string{
+			"60, 4294967295": `{"prompt":"[60]"}`,
+			"60, 4294967296": `{"error":{"message":"number too large to fit in target type","type":"BadRequestError","param":null,"code":400}}`,
+			"-1": `{"error":{"message":"1 validation error:\n  {'type': 'greater_than_equal', 'loc': 'body.tokens.0', 'msg': 'Input should be greater than or equal to 0', ` +
+				`'input': '-1', 'ctx': {'ge': 0}}","type":"Bad Request","param":"body.tokens.0","code":400}}`,
+			"9223372036854775808": `{"error":{"message":"1 validation error:\n  {'type': 'less_than_equal', 'loc': 'body.tokens.0', 'msg': 'Input should be less than or equal to 9223372036854775807', ` +
+				`'input': '9223372036854775808', 'ctx': {'le': 9223372036854775807}}","type":"Bad Request","param":"body.tokens.0","code":400}}`,
+		} {
+			if r := b.post("/detokenize", `{"tokens": [`+ids+`]}`); r.Body.String() != want {
+				t.Errorf("/detokenize %s: %s, want %s", ids, r.Body, want)
+			}
+		}
+	})
+}
+
+// A prompt that is nothing of what a prompt may be is told what it lacks to be
+// each of the four, as by pydantic.
+func TestPromptsThatAreNone(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		for prompt, want := range map[string][]string{
+			`5`: {"list_type body.prompt", "list_type body.prompt", "string_type body.prompt", "list_type body.prompt"},
+			`[1, -1]`: {"greater_than_equal body.prompt.1", "list_type body.prompt.0", "list_type body.prompt.1",
+				"string_type body.prompt", "string_type body.prompt.0", "string_type body.prompt.1"},
+			`[[1], "x"]`: {"int_type body.prompt.0", "int_parsing body.prompt.1", "list_type body.prompt.1", "string_type body.prompt", "string_type body.prompt.0"},
+			`["a", 1.5]`: {"int_parsing body.prompt.0", "int_from_float body.prompt.1", "list_type body.prompt.0", "list_type body.prompt.1",
+				"string_type body.prompt", "string_type body.prompt.1"},
+		} {
+			message := b.post(textPath, `{"prompt": `+prompt+`}`).refused(t, 400, "Bad Request", strings.Fields(want[0])[1])
+			var got []string
+			for _, line := range strings.Split(message, "\n")[1:] {
+				words := strings.Split(line, "'")
+				got = append(got, words[3]+" "+words[7])
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", prompt, got, want)
+			}
+		}
+	})
+}
+
 // The chain against its meaning: two prompts have as many equal hashes as they
 // have equal leading blocks.
 func TestChainedHashesAreEqualAsFarAsPrefixesAre(t *testing.T) {

@@ -1,6 +1,7 @@
 package vllmapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 )
@@ -79,6 +80,26 @@ func appendTokenTexts(b []byte, tokens []token) []byte {
 	return append(b, ']')
 }
 
+// readDetokenized reads token ids of which those out of the vocabulary stand for
+// no text, if they fit 32 bits.
+func readDetokenized(f *form, ids []json.RawMessage) []token {
+	for i, raw := range ids {
+		const most = "9223372036854775807"
+		switch {
+		case !isWhole(raw):
+		case raw[0] == '-' && string(raw) != "-0":
+			f.invalid("greater_than_equal", item(f.at("tokens"), i), "Input should be greater than or equal to 0", raw)
+		case further(string(raw), most):
+			f.invalid("less_than_equal", item(f.at("tokens"), i), "Input should be less than or equal to "+most, raw)
+		}
+	}
+	tokens, foreign := tokenIDs(f, "tokens", ids)
+	if further(foreign, "4294967295") && !f.failed() {
+		f.refuse("", "number too large to fit in target type")
+	}
+	return tokens
+}
+
 // detokenize answers with the text of tokens.
 func (s *Server) detokenize(x *exchange) {
 	f := s.body(x)
@@ -89,7 +110,7 @@ func (s *Server) detokenize(x *exchange) {
 	if !ok {
 		f.missing("tokens")
 	}
-	tokens := readTokens(f, "tokens", ids)
+	tokens := readDetokenized(f, ids)
 	s.resolveForm(x, f)
 	if err := f.problem(nil); err != nil {
 		err.write(x)
