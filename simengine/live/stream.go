@@ -20,6 +20,9 @@ type Stream struct {
 	pending simengine.Output // what Next hasn't returned, in one
 	full    bool             // pending holds something
 	err     error            // after pending
+
+	joint *Joint // that takes the output instead
+	index int    // in it
 }
 
 // ID returns the request's id.
@@ -59,7 +62,13 @@ func (s *Stream) take() (o simengine.Output, err error, ok bool) {
 // push adds an output. A slow reader finds all of them in one.
 func (s *Stream) push(o simengine.Output) {
 	s.mu.Lock()
-	if s.err == nil {
+	if s.err == nil && s.joint != nil {
+		s.joint.push(s.index, s.rank, o)
+		if o.Finished {
+			s.err = io.EOF
+		}
+	}
+	if s.err == nil && s.joint == nil {
 		if s.full {
 			o.Tokens += s.pending.Tokens
 			o.First = o.First || s.pending.First
@@ -79,6 +88,9 @@ func (s *Stream) fail(err error) {
 	s.mu.Lock()
 	if s.err == nil {
 		s.err = err
+		if s.joint != nil {
+			s.joint.fail(err)
+		}
 	}
 	s.mu.Unlock()
 	s.signal()

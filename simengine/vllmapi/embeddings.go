@@ -70,7 +70,7 @@ func (j *job) compute() bool {
 	}
 	defer outputs.close()
 	for j.unfinished > 0 {
-		if q, _ := j.receive(j.x.r.Context(), outputs); q == nil {
+		if q, _, _ := j.receive(j.x.r.Context(), outputs); q == nil {
 			return false
 		}
 	}

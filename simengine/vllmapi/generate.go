@@ -131,19 +131,21 @@ func (s *Server) engineOf(g *generation) (func(context.Context, simengine.Reques
 	return nil, refuse("", "data_parallel_rank %d is out of range [0, %d).", *g.rank, n)
 }
 
-// receive takes the next output into account. It returns nil if the client
-// left; what else goes wrong cuts the connection, as an engine that dies does.
-func (j *job) receive(ctx context.Context, o *outputs) (*sequence, int) {
+// receive takes the next output into account, and tells what its sequence had
+// generated before and whether there is more at once. It returns nil if the
+// client left; what else goes wrong cuts the connection, as an engine that dies
+// does.
+func (j *job) receive(ctx context.Context, o *outputs) (q *sequence, before int, more bool) {
 	out := o.next(ctx)
 	if out.err != nil {
 		if j.x.r.Context().Err() == nil {
 			j.x.abort()
 		}
 		j.x.entry.Aborted = true
-		return nil, 0
+		return nil, 0, false
 	}
-	q := j.sequences[out.index]
-	before := q.generated
+	q = j.sequences[out.index]
+	before = q.generated
 	q.generated = out.GeneratedTokens
 	q.cached = out.CachedTokens
 	j.generated += q.generated - before
@@ -156,5 +158,5 @@ func (j *job) receive(ctx context.Context, o *outputs) (*sequence, int) {
 		q.cut(q.generated)
 		q.reason = nil
 	}
-	return q, before
+	return q, before, out.more
 }

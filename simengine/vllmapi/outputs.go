@@ -2,7 +2,6 @@ package vllmapi
 
 import (
 	"context"
-	"sync"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
 	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
@@ -10,65 +9,40 @@ import (
 
 // outputs brings the streams of a request together.
 type outputs struct {
-	one    *live.Stream // if there is only one
-	merged chan output
-	cancel context.CancelFunc
-	group  sync.WaitGroup
+	one   *live.Stream // if there is only one
+	joint *live.Joint  // else
 }
 
 type output struct {
 	simengine.Output
 	index int
+	more  bool // another one is there
 	err   error
 }
 
-// merge starts a goroutine for each of several streams. They end with their
-// stream or with close.
 func merge(streams []*live.Stream) *outputs {
 	if len(streams) == 1 {
 		return &outputs{one: streams[0]}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	o := &outputs{merged: make(chan output, len(streams)), cancel: cancel}
-	for i, stream := range streams {
-		o.group.Go(func() {
-			defer stream.Close()
-			for {
-				out, err := stream.Next(ctx)
-				select {
-				case o.merged <- output{out, i, err}:
-				case <-ctx.Done():
-					return
-				}
-				if err != nil || out.Finished {
-					return
-				}
-			}
-		})
-	}
-	return o
+	return &outputs{joint: live.Join(streams...)}
 }
 
-// next waits for output of any stream.
-func (o *outputs) next(ctx context.Context) output {
+// next waits for output of any stream, of several in the order of the engine's
+// steps.
+func (o *outputs) next(ctx context.Context) (out output) {
 	if o.one != nil {
-		out, err := o.one.Next(ctx)
-		return output{out, 0, err}
+		out.Output, out.err = o.one.Next(ctx)
+	} else {
+		out.index, out.Output, out.more, out.err = o.joint.Next(ctx)
 	}
-	select {
-	case out := <-o.merged:
-		return out
-	case <-ctx.Done():
-		return output{err: ctx.Err()}
-	}
+	return out
 }
 
 // close gives up what hasn't ended.
 func (o *outputs) close() {
 	if o.one != nil {
 		o.one.Close()
-		return
+	} else {
+		o.joint.Close()
 	}
-	o.cancel()
-	o.group.Wait()
 }

@@ -64,20 +64,26 @@ func (j *job) sendStream(ctx context.Context, o *outputs) {
 	out := j.sending()
 	out.add(j.r.begin)
 	out.flush()
-	for first := true; ; first = false {
+	for first := true; ; {
 		if j.fault.due(j.generated) {
 			j.strikeStream()
 			return
 		}
-		q, before := j.receive(ctx, o)
+		q, before, more := j.receive(ctx, o)
 		if q == nil {
 			return
 		}
 		out := j.sending()
 		if first {
 			out.add(j.r.first)
+			first = false
 		}
 		j.sendTokens(out, q, before)
+		for more && !j.fault.due(j.generated) { // of the same step, or the reader is late
+			if q, before, more = j.receive(ctx, o); q != nil {
+				j.sendTokens(out, q, before)
+			}
+		}
 		last := j.unfinished == 0 && !j.fault.due(j.generated)
 		if last {
 			out.add(j.r.end)
@@ -125,7 +131,7 @@ func (j *job) sendWhole(ctx context.Context, o *outputs) {
 		if j.unfinished == 0 {
 			break
 		}
-		if q, _ := j.receive(ctx, o); q == nil {
+		if q, _, _ := j.receive(ctx, o); q == nil {
 			return
 		}
 	}
