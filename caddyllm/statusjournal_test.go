@@ -103,10 +103,8 @@ func BenchmarkJournal(b *testing.B) {
 
 func TestMembersOfSeveralProxies(t *testing.T) {
 	var u users
-	full := offer("b:1", "a:1")
-	full[0].MaxRequests = -1 // never available
 	proxies := []*upstreams{
-		{proxy: &reverseproxy.Handler{Upstreams: full}},
+		{proxy: &reverseproxy.Handler{Upstreams: offer("b:1", "a:1")}},
 		{static: []string{"b:1", "c:1"}},
 		{static: []string{"d:1"}, offered: &offered{at: make(map[string]time.Time)}},
 	}

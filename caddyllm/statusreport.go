@@ -248,7 +248,7 @@ func (s *state) upstreamReport(now time.Time, v *view) (upstreamReport, sums) {
 	}
 	// Old numbers would look like a queue that stands still.
 	if v.Fresh || v.State == route.StateDoubtful || v.State == route.StateAsleep {
-		r.Waiting, r.Running, r.KVUsage = number(v.Load.Waiting), number(v.Load.Running), number(v.Load.KVUsage)
+		r.Waiting, r.Running, r.KVUsage = numberOf(v.Load.Waiting), numberOf(v.Load.Running), numberOf(v.Load.KVUsage)
 	}
 	if v.Scraped {
 		r.ScrapeAge = rounded(v.LoadAge.Seconds())
@@ -306,7 +306,7 @@ func reportDecisions(all []decision) []decisionReport {
 	return reports
 }
 
-func number(n route.Num) *float64 {
+func numberOf(n route.Num) *float64 {
 	if !n.Known {
 		return nil
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,7 @@ type site struct {
 	policy    string // options in lb_policy llm_prefix { … }
 	proxy     string // further lines in reverse_proxy { … }
 	before    string // further lines in the site
+	admin     string // where the admin API listens; none if empty
 	tcp       bool   // listen on a free port, not on a socket file
 	listen    string // filled in by start
 	log       string
@@ -55,7 +57,7 @@ func (s site) caddyfile() string {
 		port = ":" + port
 	}
 	return fmt.Sprintf(`{
-	admin off
+	admin %s
 	persist_config off
 	log {
 		output file %s
@@ -80,7 +82,7 @@ http://gateway%s {
 		}
 	}
 }
-`, s.log, port, bind, s.before, strings.Join(s.upstreams, " "), s.policy, s.proxy)
+`, cmp.Or(s.admin, "off"), s.log, port, bind, s.before, strings.Join(s.upstreams, " "), s.policy, s.proxy)
 }
 
 // load makes Caddy run a Caddyfile; an earlier one is replaced, as on reload.
