@@ -36,9 +36,9 @@ type collectors struct {
 	panics map[string]*atomic.Uint64 // that were caught, by place
 }
 
-var metrics = newCollectors(liveStates, time.Now)
+var metrics = newCollectors(namedStates, time.Now)
 
-func newCollectors(states func() []*state, now func() time.Time) *collectors {
+func newCollectors(states func() []namedState, now func() time.Time) *collectors {
 	c := &collectors{
 		panics: make(map[string]*atomic.Uint64),
 		decisions: prometheus.NewCounterVec(opts("decisions_total",

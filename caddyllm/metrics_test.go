@@ -95,7 +95,7 @@ func page(t testing.TB, registry *prometheus.Registry) string {
 
 // filled has a value for each series that there is.
 func filled(now time.Time, all ...*state) *collectors {
-	c := newCollectors(func() []*state { return all }, func() time.Time { return now })
+	c := newCollectors(func() []namedState { return unique(all) }, func() time.Time { return now })
 	c.decided("gpu1:8000", route.ReasonPrefix, 20*time.Microsecond)
 	c.decided("gpu2:8000", route.ReasonLoad, 90*time.Microsecond)
 	c.fallbacks.WithLabelValues(whyMethod).Inc()
@@ -153,13 +153,15 @@ func TestMetricsPage(t *testing.T) {
 func TestStatesOfOneName(t *testing.T) {
 	now := time.Now()
 	a, b := testState("default", 1<<20), testState("default", 2<<20)
+	c := testState("default|256|2097152", 4<<20) // a name that is another's key
 	a.busy(now, 1)
 	b.busy(now, 2)
 	for range 10 {
-		text := page(t, gather(t, newCollectors(func() []*state { return []*state{b, a} }, time.Now)))
+		text := page(t, gather(t, newCollectors(func() []namedState { return unique([]*state{b, a, c}) }, time.Now)))
 		for _, want := range []string{
 			`caddy_llm_prefix_index_limit_bytes{state="default"} 1.048576e+06`,
 			`caddy_llm_prefix_index_limit_bytes{state="default|256|2097152"} 2.097152e+06`,
+			`caddy_llm_prefix_index_limit_bytes{state="default|256|2097152|256|4194304"} 4.194304e+06`,
 		} {
 			if !strings.Contains(text, want) {
 				t.Fatalf("no line %s in\n%s", want, text)
@@ -171,7 +173,7 @@ func TestStatesOfOneName(t *testing.T) {
 // Upstreams that come and go get series of their own, not more than there are
 // slots, and the slots of those that are gone go to others.
 func TestSlotsComeBack(t *testing.T) {
-	c := newCollectors(func() []*state { return nil }, time.Now)
+	c := newCollectors(func() []namedState { return nil }, time.Now)
 	series := func() int {
 		ch := make(chan prometheus.Metric, 10*maxLabels)
 		c.decisions.Collect(ch)

@@ -1,8 +1,6 @@
 package caddyllm
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,17 +13,8 @@ import (
 // upstream that left stays behind.
 type stateCollector struct {
 	of  *collectors
-	all func() []*state
+	all func() []namedState
 	now func() time.Time
-}
-
-// liveStates are those that policies use now.
-func liveStates() (all []*state) {
-	states.Range(func(_, v any) bool { // under the pool's lock: only gather
-		all = append(all, v.(*state))
-		return true
-	})
-	return all
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -65,18 +54,16 @@ func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	var scrapePanics uint64
-	all := c.all()
-	for _, v := range viewsOf(all, c.now()) {
-		of := pair("state", v.name)
-		for i := range v.upstreams {
-			u := &v.upstreams[i]
+	for _, named := range c.all() {
+		upstreams, index := named.state.view(c.now())
+		of := pair("state", named.name)
+		for i := range upstreams[:min(len(upstreams), maxLabels)] {
+			u := &upstreams[i]
 			c.of.upstreams.touch(uptime(), u.ID)
 			collectUpstream(ch, of, u)
 		}
-		collectIndex(ch, v.name, &v.index)
-	}
-	if len(all) > 0 {
-		scrapePanics = all[0].poller.Panics() // they share it
+		collectIndex(ch, of, &index)
+		scrapePanics = named.state.poller.Panics() // they share it
 	}
 	c.of.upstreams.reclaim(uptime())
 	for place, n := range c.of.panics {
@@ -88,33 +75,7 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// stateView is what one state shows of itself.
-type stateView struct {
-	name      string
-	upstreams []route.Upstream
-	index     route.Index
-}
-
-// viewsOf leaves one view of each name: states of one name and unlike shapes
-// may exist side by side, and a registry refuses a series that comes twice.
-// The first by key has the plain name, the others their key.
-func viewsOf(all []*state, now time.Time) []stateView {
-	slices.SortFunc(all, func(a, b *state) int { return cmp.Compare(a.key, b.key) })
-	var views []stateView
-	for _, s := range all {
-		v := stateView{name: s.name}
-		if slices.ContainsFunc(views, func(w stateView) bool { return w.name == v.name }) {
-			v.name = s.key
-		}
-		v.upstreams, v.index = s.view(now)
-		v.upstreams = v.upstreams[:min(len(v.upstreams), maxLabels)]
-		views = append(views, v)
-	}
-	return views
-}
-
-func collectIndex(ch chan<- prometheus.Metric, state string, x *route.Index) {
-	of := pair("state", state)
+func collectIndex(ch chan<- prometheus.Metric, of *dto.LabelPair, x *route.Index) {
 	gauge(ch, descBytes, float64(x.Bytes), of)
 	gauge(ch, descBound, float64(x.Bound), of)
 	count(ch, descEvictions, x.EvictedByCache, pair("bound", "cache"), of)
@@ -160,6 +121,7 @@ type sample struct {
 	desc    *prometheus.Desc
 	counter bool
 	value   float64
+	gauge   dto.Gauge
 	labels  []*dto.LabelPair // by name
 }
 
@@ -172,7 +134,8 @@ func (s *sample) Write(m *dto.Metric) error {
 	if s.counter {
 		m.Counter = &dto.Counter{Value: &s.value}
 	} else {
-		m.Gauge = &dto.Gauge{Value: &s.value}
+		s.gauge.Value = &s.value
+		m.Gauge = &s.gauge
 	}
 	return nil
 }

@@ -144,30 +144,6 @@ func reportStates(now time.Time, name string, decisions int) (report, bool) {
 	return r, name == "" || len(r.States) > 0
 }
 
-// namedState is a state and the one name that nobody else has.
-type namedState struct {
-	name  string
-	state *state
-}
-
-// namedStates lists all states, by name. Of those of one name and unlike
-// shapes, all but the first are called by their keys.
-func namedStates() []namedState {
-	var all []namedState
-	states.Range(func(_, v any) bool { // under the pool's lock: only gather
-		s := v.(*state)
-		all = append(all, namedState{s.name, s})
-		return true
-	})
-	slices.SortFunc(all, func(a, b namedState) int { return cmp.Compare(a.state.key, b.state.key) })
-	for i := range all {
-		if i > 0 && all[i-1].state.name == all[i].state.name {
-			all[i].name = all[i].state.key
-		}
-	}
-	return all
-}
-
 func (s *state) report(now time.Time, name string, decisions int) stateReport {
 	r := stateReport{
 		Name: name, BlockBytes: s.block,
