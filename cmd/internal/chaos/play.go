@@ -64,6 +64,7 @@ func (s *stage) play(ctx context.Context) (*outcome, error) {
 	s.load(ctx, load, out, stop)
 
 	// All is well again: each server gets its requests again.
+	out.forget()
 	limit := time.NewTimer(calm)
 	defer limit.Stop()
 	again := make(chan struct{})
@@ -77,9 +78,6 @@ func (s *stage) play(ctx context.Context) (*outcome, error) {
 			}
 		}
 	}()
-	mu.Lock()
-	clear(out.seen)
-	mu.Unlock()
 	s.load(ctx, load, out, again)
 	s.client.CloseIdleConnections()
 
@@ -177,6 +175,12 @@ func (o *outcome) note(e *end) {
 	if e.status == http.StatusOK {
 		o.seen[e.upstream] = true
 	}
+}
+
+func (o *outcome) forget() {
+	noting.Lock()
+	defer noting.Unlock()
+	clear(o.seen)
 }
 
 // all reports whether each server has answered since seen was cleared.

@@ -29,10 +29,11 @@ const (
 var kinds = []kind{killed, stopped, hung, paused, slowed, flapped, restart, busy, limited, closed, cut, early, hostile, frozen}
 
 // cuts reports whether streams that are under way end with the trouble's
-// beginning, or during it.
+// beginning, or during it. Their header has gone out by then, if nothing else:
+// a server sends it as soon as it has taken the request.
 func (k kind) cuts() bool {
 	switch k {
-	case killed, flapped, restart, cut, stopped, hung, paused:
+	case killed, flapped, restart, cut, early, stopped, hung, paused:
 		// The last three end when it is over, some by being cut.
 		return true
 	}

@@ -28,9 +28,9 @@ type stage struct {
 	answers   map[chat]string // what is right, by chat, streamed or not
 
 	mu      sync.Mutex
-	reloads []time.Time // when each began and ended, two for each
-	refused int         // configs that were refused as they must
-	failed  []string    // reloads that came out wrong
+	reloads []span
+	refused int      // configs that were refused as they must
+	failed  []string // reloads that came out wrong
 }
 
 func newStage(ctx context.Context, dir string, o options) (s *stage, err error) {
@@ -176,10 +176,12 @@ func (s *stage) reload(ctx context.Context, rng *rand.Rand) {
 }
 
 func (s *stage) timed(load func() error) error {
-	began := time.Now()
+	s.mu.Lock()
+	s.reloads = append(s.reloads, span{from: time.Now()})
+	s.mu.Unlock()
 	err := load()
 	s.mu.Lock()
-	s.reloads = append(s.reloads, began, time.Now())
+	s.reloads[len(s.reloads)-1].to = time.Now()
 	s.mu.Unlock()
 	return err
 }
@@ -188,12 +190,16 @@ func (s *stage) timed(load func() error) error {
 func (s *stage) reloading(at time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := 0; i+1 < len(s.reloads); i += 2 {
-		if !at.Before(s.reloads[i].Add(-moment)) && !at.After(s.reloads[i+1].Add(moment)) {
+	for _, r := range s.reloads {
+		if !at.Before(r.from) && (r.to.IsZero() || !at.After(r.to.Add(moment))) {
 			return true
 		}
 	}
 	return false
 }
 
+// span is the time that something took; to is zero until it ends.
+type span struct{ from, to time.Time }
+
+// moment is how long after a reload a connection may turn out to be closed.
 const moment = 2 * time.Second

@@ -24,7 +24,7 @@ type grade string
 
 const (
 	served  grade = "served"
-	died    grade = "died"    // a stream whose server broke when its client had a part of it
+	died    grade = "died"    // a stream whose server broke when its client had the header
 	wrong   grade = "wrong"   // not the text, or twice, or without its end
 	lost    grade = "lost"    // no answer, though a server was well
 	unasked grade = "unasked" // no connection to Caddy outside of reloads
@@ -112,7 +112,7 @@ func (o *outcome) print(w io.Writer) bool {
 		told = append(told, fmt.Sprintf("%d %s", n, k))
 	}
 	slices.Sort(told)
-	fmt.Fprintf(w, "\ntrouble: %s\nreloads: %d, and %d refused as they must be\n", strings.Join(told, ", "), len(o.stage.reloads)/2-o.stage.refused, o.stage.refused)
+	fmt.Fprintf(w, "\ntrouble: %s\nreloads: %d, and %d refused as they must be\n", strings.Join(told, ", "), len(o.stage.reloads)-o.stage.refused, o.stage.refused)
 	fmt.Fprintf(w, "requests: %d, of these %d streamed; %d more were left by their clients\n", len(o.ends), streams, o.left)
 	fmt.Fprintf(w, "served: %d; streams that their server's death cut: %d; sent again for a reload: %d; the longest took %.1f s\n\n",
 		grades[served], grades[died], resent, longest.Seconds())
