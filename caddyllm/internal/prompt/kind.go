@@ -30,6 +30,7 @@ var kinds = [...]struct {
 	{"/chat/completions/batch", Chat},
 	{"/chat/completions/render", Tokenize},
 	{"/v2/chat", Chat},
+	{"/api/chat", Chat}, // Ollama's; its /api/generate is below
 	{"/completions", Completions},
 	{"/completion", Completions},
 	{"/completions/render", Tokenize},
