@@ -27,9 +27,14 @@ type body struct {
 	restUsed bool       // something was read from rest: kept and rest no longer make the body
 }
 
-// trustBody bounds what is allocated on a client's word, bytes. Longer bodies
-// grow by doubling.
-const trustBody = 1 << 20
+// trustBody bounds what is allocated on a client's word, bytes: hundreds of
+// uploads may begin that never go on. Longer bodies grow with what has come, in
+// fewer steps where a length says where that will end.
+const (
+	trustBody   = 64 << 10
+	growClaimed = 4
+	growUnknown = 2
+)
 
 // readBody reads the first limit bytes of r's body, through its end if it ends
 // there: only then does net/http publish trailers and watch for the client to
@@ -43,18 +48,21 @@ func readBody(r *http.Request, limit int64) *body {
 		return nil
 	}
 	b := &body{}
-	size := min(4096, limit+1) // first guess for a body of unknown length
+	// One byte more than the limit tells a body of just that length from a
+	// longer one, and one more than the length finds the end without growing.
+	most, size, grow := limit+1, min(4096, limit+1), int64(growUnknown)
 	if r.ContentLength >= 0 {
-		// One byte more, so that the end is found without growing. Beyond
-		// trustBody a claimed length gets no memory before its bytes come.
-		size = min(r.ContentLength, limit, trustBody) + 1
+		most = min(r.ContentLength, limit) + 1
+		size, grow = min(most, trustBody), growClaimed
 	}
 	buf := make([]byte, 0, size)
 	for {
 		if len(buf) == cap(buf) {
-			// One byte more than the limit tells a body of just that length
-			// from a longer one.
-			grown := make([]byte, len(buf), min(2*int64(cap(buf)), limit+1))
+			// A length that was too short is no bound.
+			if int64(cap(buf)) >= most {
+				most = limit + 1
+			}
+			grown := make([]byte, len(buf), min(grow*int64(cap(buf)), most))
 			copy(grown, buf)
 			buf = grown
 		}

@@ -131,8 +131,12 @@ func get(ctx context.Context, url string) (string, error) {
 
 // panics counts those that Caddy's logs tell of, whoever's they are.
 func panics(dir string) (n int, err error) {
-	for _, name := range []string{"access.log", "caddy.log"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
+	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil || len(logs) < 2 { // its own, and that of its standard error
+		return 0, fmt.Errorf("looking for logs: there are %d: %w", len(logs), err)
+	}
+	for _, name := range logs {
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return 0, fmt.Errorf("reading a log: %w", err)
 		}

@@ -37,6 +37,8 @@ type site struct {
 	before    string // further lines in the site
 	admin     string // where the admin API listens; none if empty
 	tcp       bool   // listen on a free port, not on a socket file
+	asked     bool   // have the admin API on a socket file, for ask
+	global    string // further lines of global options
 	listen    string // filled in by start
 	log       string
 }
@@ -47,6 +49,7 @@ type gateway struct {
 	client *http.Client
 	listen string // "unix/…" or an address
 	log    string
+	admin  string // the admin endpoint's socket file, empty without one
 	text   string // the Caddyfile
 }
 
@@ -59,6 +62,7 @@ func (s site) caddyfile() string {
 	return fmt.Sprintf(`{
 	admin %s
 	persist_config off
+	%s
 	log {
 		output file %s
 		level DEBUG
@@ -82,7 +86,7 @@ http://gateway%s {
 		}
 	}
 }
-`, cmp.Or(s.admin, "off"), s.log, port, bind, s.before, strings.Join(s.upstreams, " "), s.policy, s.proxy)
+`, cmp.Or(s.admin, "off"), s.global, s.log, port, bind, s.before, strings.Join(s.upstreams, " "), s.policy, s.proxy)
 }
 
 // load makes Caddy run a Caddyfile; an earlier one is replaced, as on reload.
@@ -109,6 +113,9 @@ func (s site) start(t *testing.T) *gateway {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s.listen, s.log = "unix/"+filepath.Join(dir, "s"), filepath.Join(dir, "log")
+	if s.asked {
+		s.admin = "unix/" + filepath.Join(dir, "a")
+	}
 	if s.tcp {
 		s.listen = deadAddress(t) // free, as it refuses connections
 	}
@@ -117,8 +124,12 @@ func (s site) start(t *testing.T) *gateway {
 		t.Fatalf("loading Caddyfile: %v\n%s", err, text)
 	}
 	g := &gateway{t: t, listen: s.listen, log: s.log, text: text}
+	if s.asked {
+		g.admin = filepath.Join(dir, "a")
+	}
 	g.client = g.newClient()
 	t.Cleanup(func() {
+		g.audit()
 		g.client.CloseIdleConnections()
 		if err := caddy.Stop(); err != nil {
 			t.Errorf("stopping Caddy: %v", err)

@@ -235,8 +235,7 @@ func TestStreamOutlivesAReload(t *testing.T) {
 // FC-102: no text of a request or an answer, and no key, in any log or metric.
 func TestFC102PromptsAreNeverLogged(t *testing.T) {
 	engines := newEngines(t, 2)
-	g := site{upstreams: addrs(engines), proxy: "lb_retries 2\nlb_retry_match {\n method POST\n}", policy: "max_body 8KiB"}.start(t)
-	const canary = "CANARY7f3a"
+	g := site{upstreams: addrs(engines), proxy: "lb_retries 2\nlb_retry_match {\n method POST\n}", policy: "max_body 8KiB", asked: true}.start(t)
 	body := func(more map[string]any) []byte {
 		more["user"], more["prompt_cache_key"], more["cache_salt"] = canary+"user", canary+"key", canary+"salt"
 		return chat([]message{

@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	names "github.com/prometheus/common/model"
+)
+
+// FC-100: uploads that never end stop nobody, take no memory on a client's word,
+// and leave no reservation behind.
+func TestFC100SlowUploadsBlockNobody(t *testing.T) {
+	engines := newEngines(t, 3)
+	g := site{upstreams: addrs(engines)}.start(t)
+	g.post("/v1/chat/completions", chat(user("Warm."), nil))
+	alive := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := alive()
+	conns := make([]net.Conn, 500)
+	for i := range conns {
+		conn, err := g.dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns[i] = conn
+		fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: 10000000\r\n\r\n{\"messages\":[")
+	}
+	// They go on, a byte at a time, while others are served.
+	var others sync.WaitGroup
+	for c := range 8 {
+		others.Go(func() {
+			for i := range 25 {
+				a := g.post("/v1/chat/completions", chat(user(text(fmt.Sprint(c, "/", i), 1000)), nil))
+				if a.status != 200 || a.attempt != 1 {
+					t.Errorf("status %d at attempt %d", a.status, a.attempt)
+				}
+			}
+		})
+	}
+	for range 3 {
+		for _, conn := range conns {
+			_, _ = conn.Write([]byte(" "))
+		}
+	}
+	others.Wait()
+	if more := int64(alive()-before) / 500; more > 100<<10 {
+		t.Errorf("each slow upload takes %d KiB, want no more than 100", more>>10)
+	}
+	if n, _ := g.metric("caddy_llm_prefix_inflight_requests"); n != 0 {
+		t.Errorf("%v requests are in flight that have no prompt yet", n)
+	}
+	for _, conn := range conns {
+		conn.Close()
+	}
+	eventually(t, "the uploads have ended", func() bool { return goroutinesIn("caddyllm.readBody") == 0 })
+	g.idle()
+	sum := 0
+	for _, e := range engines {
+		sum += e.count()
+	}
+	if sum != 201 {
+		t.Errorf("%d requests reached engines, want 201: none of a body that never came whole", sum)
+	}
+}
+
+// FC-105: whatever clients say of models, users, sessions and salts, there are no
+// more series than upstreams need, and the page stays readable.
+func TestFC105LabelsAreBounded(t *testing.T) {
+	engines := newEngines(t, 2)
+	for _, e := range engines {
+		e.answer(yes)
+	}
+	g := site{upstreams: addrs(engines), policy: "session_header X-Session-Id", asked: true}.start(t)
+	series := func() int {
+		t.Helper()
+		page := g.get("/gateway/metrics").body
+		parser := expfmt.NewTextParser(names.UTF8Validation)
+		if _, err := parser.TextToMetricFamilies(strings.NewReader(page)); err != nil {
+			t.Fatalf("the page can't be read: %v", err)
+		}
+		n := 0
+		for line := range strings.Lines(page) {
+			if strings.HasPrefix(line, "caddy_llm_prefix_") && !strings.Contains(line, "_bucket{") {
+				n++
+			}
+		}
+		return n
+	}
+	strange := []string{
+		strconv.Quote(strings.Repeat("m", 1<<20)), `"a\nb"`, `"a\"b"`, `"a\\b"`, `"a\u0000b"`, "\"a\xff\xfeb\"", `1`, `{"a":1}`, `null`, `[]`, `""`,
+	}
+	ask := func(i int) {
+		name := strconv.Quote(fmt.Sprint("model", i))
+		if i < len(strange) {
+			name = strange[i]
+		}
+		body := fmt.Sprintf(`{"model":%s,"user":"u%d","cache_salt":"s%d","prompt_cache_key":"k%d","messages":[{"role":"user","content":%q}]}`, name, i, i, i, text(fmt.Sprint(i), 300))
+		a := g.send("POST", "/v1/chat/completions", map[string]string{"X-Session-Id": fmt.Sprint("session", i)}, []byte(body))
+		if a.status != 200 {
+			t.Fatalf("status %d", a.status)
+		}
+	}
+	for i := range 200 {
+		ask(i)
+	}
+	before := series()
+	for i := range 2000 {
+		ask(200 + i)
+	}
+	if after := series(); after != before || after > 50+20*2 {
+		t.Errorf("%d series after 200 strange requests, %d after 2,200, want as many and at most 90", before, after)
+	}
+}
+
+// FC-106: equal prompts with unequal salts share nothing, also not whom they are
+// with.
+func TestFC106SaltsSeparateTenants(t *testing.T) {
+	engines := newEngines(t, 4)
+	g := site{upstreams: addrs(engines)}.start(t)
+	shared := text("tenants", 10_000)
+	with := func(salt any) []byte {
+		more := map[string]any{}
+		if salt != nil {
+			more["cache_salt"] = salt
+		}
+		return chat(user(shared), more)
+	}
+	landed := map[string]int{}
+	a := g.post("/v1/chat/completions", with("a"))
+	for i := range 60 {
+		b := g.post("/v1/chat/completions", with(fmt.Sprint("b", i)))
+		if b.status != 200 || !strings.Contains(b.route, "reason=cold") || !strings.Contains(b.route, "matched_tokens=0") {
+			t.Fatalf("a tenant of another salt is decided by %q, want cold", b.route)
+		}
+		landed[b.engine]++
+	}
+	for _, e := range engines {
+		if n := landed[e.name]; n < 1 || n > 37 {
+			t.Errorf("tenants of other salts land %v, want them spread", landed)
+		}
+	}
+	if none := g.post("/v1/chat/completions", with(nil)); !strings.Contains(none.route, "reason=cold") {
+		t.Errorf("without a salt it is decided by %q, want cold", none.route)
+	}
+	if again := g.post("/v1/chat/completions", with("a")); again.engine != a.engine || !strings.Contains(again.route, "reason=prefix") {
+		t.Errorf("the same tenant is decided by %q to %s, want %s for its prefix", again.route, again.engine, a.engine)
+	}
+	// What vLLM refuses is its to refuse, and passes untouched.
+	for _, salt := range []any{"", 7, map[string]any{"a": 1}} {
+		sent := with(salt)
+		b := g.post("/v1/chat/completions", sent)
+		found := false
+		for _, e := range engines {
+			for _, n := range e.seen() {
+				found = found || string(n.body) == string(sent)
+			}
+		}
+		if !found || b.status != 200 && b.status != 400 && b.status != 422 {
+			t.Errorf("salt %v: status %d, passed untouched: %v", salt, b.status, found)
+		}
+	}
+	g.idle()
+}
