@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 		"HOME": dir, "XDG_DATA_HOME": dir, "XDG_CONFIG_HOME": dir,
 		// What the pages' Caddyfiles take from the environment.
 		"CLIENT_KEY": "k1", "ENGINE_KEY": "k2", "METRICS_KEY": "k3",
+		"STATUS_PASSWORD_HASH": "$2a$04$" + strings.Repeat("x", 53),
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
