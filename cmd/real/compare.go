@@ -112,6 +112,10 @@ func (c *comparison) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return fmt.Errorf("making a folder: %w", err)
 	}
 	outcomes, err := c.measureAll(ctx, dir, t, stderr)
+	if ctx.Err() != nil {
+		_ = os.RemoveAll(dir)
+		return ctx.Err()
+	}
 	if err != nil {
 		return fmt.Errorf("%w (logs are in %s)", err, dir)
 	}
@@ -159,13 +163,18 @@ func (c *comparison) measureAll(ctx context.Context, dir string, t *trace.Trace,
 	if err != nil {
 		return nil, err
 	}
+	speed, err := c.pace(ctx, t, servers)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(stderr, "replaying %d requests at a speed of %.2f, %.0f s each time\n", t.Requests(), speed, length(t).Seconds()/speed)
 	var outcomes []outcome
 	for _, name := range slices.Concat([]string{pinned}, policies, []string{killed}) {
 		if err := empty(ctx, servers); err != nil {
 			return nil, err
 		}
 		begin := time.Now()
-		o, err := c.measure(ctx, filepath.Join(dir, fmt.Sprint("replay-", len(outcomes))), name, t, servers)
+		o, err := c.measure(ctx, filepath.Join(dir, fmt.Sprint("replay-", len(outcomes))), name, speed, t, servers)
 		if err != nil {
 			return nil, fmt.Errorf("replaying with %s: %w", name, err)
 		}
@@ -218,7 +227,7 @@ func empty(ctx context.Context, servers []*server) error {
 }
 
 // measure makes one replay.
-func (c *comparison) measure(ctx context.Context, dir, name string, t *trace.Trace, servers []*server) (outcome, error) {
+func (c *comparison) measure(ctx context.Context, dir, name string, speed float64, t *trace.Trace, servers []*server) (outcome, error) {
 	o := outcome{}
 	before, err := counters(ctx, servers)
 	if err != nil {
@@ -227,7 +236,7 @@ func (c *comparison) measure(ctx context.Context, dir, name string, t *trace.Tra
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return o, fmt.Errorf("making a folder: %w", err)
 	}
-	options := replay.Options{Model: modelName, Concurrency: c.concurrency, Speed: 1, MaxTokens: c.maxTokens}
+	options := replay.Options{Model: modelName, Concurrency: c.concurrency, Speed: speed, MaxTokens: c.maxTokens}
 	begin := time.Now()
 	var records []replay.Record
 	if name == pinned {

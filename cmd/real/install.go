@@ -56,7 +56,7 @@ func (h *home) install(ctx context.Context, models ...model) error {
 	}
 	for _, m := range models {
 		err := once(filepath.Join(h.model(m), "written"), func() error {
-			args := []string{"-c", modelScript, h.model(m), strconv.Itoa(m.hidden), strconv.Itoa(m.layers)}
+			args := []string{"-c", modelScript, h.model(m), strconv.Itoa(m.hidden), strconv.Itoa(m.inner), strconv.Itoa(m.layers), strconv.Itoa(m.heads)}
 			for _, text := range modelTexts {
 				args = append(args, filepath.Join(h.source, text))
 			}

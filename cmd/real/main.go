@@ -74,19 +74,19 @@ func (h *home) python() string      { return filepath.Join(h.environment(), "bin
 
 // model is one of random weights.
 type model struct {
-	folder string // in the home folder
-	hidden int    // width; the rest of the shape follows from it
-	layers int
+	folder        string // in the home folder
+	hidden, inner int    // widths
+	layers, heads int
 }
 
 var (
 	// tinyModel is for recordings: the faster the better.
-	tinyModel = model{"model", 128, 2}
-	// slowModel is for comparisons. On a core of 2020 a token of a prompt takes
-	// it 0.2 to 0.4 ms and a step at least 15 ms. So a step costs as much as some
-	// 60 tokens; an 8B model on a GPU is at 100 to 250. With tinyModel it is
-	// above 500, and then it hardly matters what is cached.
-	slowModel = model{"model-256x4", 256, 4}
+	tinyModel = model{"model", 128, 256, 2, 4}
+	// slowModel is for comparisons. A token of a prompt has to cost something
+	// beside a step, or nobody gains by a cached one: on GPUs a step takes as long
+	// as 150 to 370 tokens of prefill, by simengine's presets. With tinyModel it
+	// is more than that on a CPU, with this one less: about 100.
+	slowModel = model{"model-256", 256, 1024, 1, 4}
 )
 
 func (h *home) model(m model) string { return filepath.Join(h.root, m.folder) }

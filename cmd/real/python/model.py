@@ -1,6 +1,6 @@
-"""Writes a Llama with random weights: model.py FOLDER HIDDEN LAYERS TEXT...
+"""Writes a Llama with random weights: model.py FOLDER HIDDEN INNER LAYERS HEADS TEXT...
 
-128 wide with 2 layers it has a few MB. The tokenizer is trained on the texts
+HIDDEN and INNER are widths. 128 256 2 4 makes a few MB. The tokenizer is trained on the texts
 given. Same texts, same versions, same bytes: the weights come from a seed.
 """
 
@@ -13,7 +13,6 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 VOCABULARY = 2048
-HEAD = 32  # the smallest that attention on a CPU takes
 POSITIONS = 8192
 SPECIAL = ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header|>", "<|end_header|>", "<|eot|>"]
 BOS, EOS, EOT = 0, 1, 4
@@ -52,9 +51,9 @@ def tokenizer(folder, texts):
         "model_max_length": POSITIONS, "clean_up_tokenization_spaces": False, "chat_template": TEMPLATE})
 
 
-def weights(folder, hidden, layers):
+def weights(folder, hidden, inner, layers):
     torch.manual_seed(1)
-    inner, kv = 2 * hidden, hidden // 2
+    kv = hidden // 2
 
     def normal(*shape):
         return torch.randn(*shape) * 0.05
@@ -78,16 +77,16 @@ def weights(folder, hidden, layers):
               os.path.join(folder, "model.safetensors"), metadata={"format": "pt"})
 
 
-def main(folder, hidden, layers, *texts):
-    hidden, layers = int(hidden), int(layers)
+def main(folder, hidden, inner, layers, heads, *texts):
+    hidden, inner, layers, heads = int(hidden), int(inner), int(layers), int(heads)
     os.makedirs(folder, exist_ok=True)
     tokenizer(folder, list(texts))
-    weights(folder, hidden, layers)
+    weights(folder, hidden, inner, layers)
     write(folder, "generation_config.json", {"bos_token_id": BOS, "eos_token_id": [EOS, EOT]})
     write(folder, "config.json", {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "float32",
-        "vocab_size": VOCABULARY, "hidden_size": hidden, "intermediate_size": 2 * hidden, "num_hidden_layers": layers,
-        "num_attention_heads": hidden // HEAD, "num_key_value_heads": hidden // HEAD // 2, "head_dim": HEAD,
+        "vocab_size": VOCABULARY, "hidden_size": hidden, "intermediate_size": inner, "num_hidden_layers": layers,
+        "num_attention_heads": heads, "num_key_value_heads": heads // 2, "head_dim": hidden // heads,
         "max_position_embeddings": POSITIONS, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
         "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False,
         "bos_token_id": BOS, "eos_token_id": [EOS, EOT]})
