@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -16,15 +17,21 @@ import (
 // never rewound instead: the transport may still be reading the old one when
 // the round trip has long returned.
 type body struct {
-	kept  []byte // the first bytes of the body
-	whole bool   // kept is all of it
-	err   error  // what reading it ended with, after kept
+	whole bool  // kept is all of it
+	tight bool  // there was no room to keep more of it
+	err   error // what reading it ended with, after kept
 
 	rest io.ReadCloser // what follows kept, where there is neither an end nor an error yet
 
 	mu       sync.Mutex // guards the rest of the fields
+	kept     []byte     // the first bytes of the body
+	memory   *buffer    // of kept; nil once it was given up
 	attempt  int        // the attempt whose reader may read from rest
 	restUsed bool       // something was read from rest: kept and rest no longer make the body
+	opened   int        // readers of kept
+	written  int        // of these, what net/http is done with
+	torn     bool       // one was not read to its end
+	spent    bool       // no attempt will follow
 }
 
 // trustBody bounds what is allocated on a client's word, bytes: hundreds of
@@ -38,11 +45,8 @@ const (
 
 // readBody reads the first limit bytes of r's body, through its end if it ends
 // there: only then does net/http publish trailers and watch for the client to
-// leave. It returns nil where there is no body.
-//
-// The memory is left to the garbage collector: net/http may read a body until
-// it closes it, at a time of its own, and only from a plain bytes.Reader does
-// it send it in one packet with the header.
+// leave. Where bodies have no room left it reads less. It returns nil where
+// there is no body.
 func readBody(r *http.Request, limit int64) *body {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
@@ -55,22 +59,31 @@ func readBody(r *http.Request, limit int64) *body {
 		most = min(r.ContentLength, limit) + 1
 		size, grow = min(most, trustBody), growClaimed
 	}
-	buf := make([]byte, 0, size)
+	if b.memory = newBuffer(size); b.memory == nil {
+		b.rest, b.tight = r.Body, true
+		return b
+	}
 	for {
-		if len(buf) == cap(buf) {
+		buf := b.memory.b[:min(int64(len(b.memory.b)), limit+1)]
+		if len(b.kept) == len(buf) {
 			// A length that was too short is no bound.
-			if int64(cap(buf)) >= most {
+			if int64(len(buf)) >= most {
 				most = limit + 1
 			}
-			grown := make([]byte, len(buf), min(grow*int64(cap(buf)), most))
-			copy(grown, buf)
-			buf = grown
+			grown := newBuffer(min(grow*int64(len(buf)), most))
+			if grown == nil {
+				b.rest, b.tight = r.Body, true
+				return b
+			}
+			b.kept = grown.b[:copy(grown.b, b.kept)]
+			b.memory.reuse()
+			b.memory = grown
+			continue
 		}
-		n, err := r.Body.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		b.kept = buf
+		n, err := r.Body.Read(buf[len(b.kept):])
+		b.kept = buf[:len(b.kept)+n]
 		switch {
-		case int64(len(buf)) > limit:
+		case int64(len(b.kept)) > limit:
 			// An error that came with the byte will come again.
 			b.rest = r.Body
 			return b
@@ -82,6 +95,54 @@ func readBody(r *http.Request, limit int64) *body {
 			return b
 		}
 	}
+}
+
+// text is what is kept of the body.
+func (b *body) text() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kept
+}
+
+// spend tells that the answer has begun, so that no attempt will follow: the
+// body is kept no longer than the attempt under way needs it.
+func (b *body) spend() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent = true
+	b.settle(false)
+}
+
+// land tells that the request is over.
+func (b *body) land() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle(true)
+}
+
+// wrote is told by net/http that it has written a request, or failed to: it
+// reads the attempt's body no more.
+func (b *body) wrote(info httptrace.WroteRequestInfo) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.written++
+	b.torn = b.torn || info.Err != nil
+	b.settle(false)
+}
+
+// settle gives the memory up where it is no longer needed. It may be used again
+// only where it was read once and to its end, by an attempt that was answered:
+// then no reader of it is left that could find another client's bytes in it.
+func (b *body) settle(landed bool) {
+	if b.memory == nil || !landed && !(b.spent && b.written >= b.opened) {
+		return
+	}
+	if b.whole && b.spent && b.opened == 1 && b.written > 0 && !b.torn {
+		b.memory.reuse()
+	} else {
+		b.memory.leave()
+	}
+	b.memory, b.kept, b.spent = nil, nil, true
 }
 
 // clientGone reports whether the body ended in a way that only the client's
@@ -103,10 +164,11 @@ func (b *body) clientGone() bool {
 func (b *body) open(r *http.Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.restUsed || b.err != nil && b.attempt > 0 {
+	if b.restUsed || b.spent || b.err != nil && b.attempt > 0 {
 		return false
 	}
 	b.attempt++
+	b.opened++
 	switch {
 	case b.err != nil:
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(b.kept), errReader{b.err}))
@@ -133,10 +195,22 @@ func (b *body) openWhole(r *http.Request) {
 		r.Body, r.GetBody = nil, nil
 		return
 	}
+	// Only from a plain bytes.Reader does net/http send a body in one packet with
+	// the header.
 	r.Body = io.NopCloser(bytes.NewReader(b.kept))
-	r.GetBody = func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(b.kept)), nil
+	r.GetBody = b.again
+}
+
+// again is the body once more for an attempt whose connection turned out to be
+// closed.
+func (b *body) again() (io.ReadCloser, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.spent {
+		return nil, errStaleAttempt
 	}
+	b.opened++
+	return io.NopCloser(bytes.NewReader(b.kept)), nil
 }
 
 // restReader lets one attempt read what was not kept. Once a later attempt was

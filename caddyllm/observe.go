@@ -173,8 +173,9 @@ type observedBody struct {
 	req     *http.Request
 	events  bool      // server-sent events
 	chunk   time.Time // when the last of them came
-	begun   bool
-	deaf    bool // a fault of ours ended the watching
+	passing bool      // bytes of it went on
+	begun   bool      // and one of them was no comment
+	deaf    bool      // a fault of ours ended the watching
 	tail    tail
 	seeker  *idSeeker // of a response's id
 }
@@ -195,8 +196,16 @@ func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observe
 // Read passes on what the upstream sent, and tells what it means.
 func (b *observedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 && !b.deaf {
-		b.watch(p[:n])
+	if n > 0 {
+		if !b.passing {
+			b.passing = true
+			if f := b.attempt.flight; f.body != nil {
+				f.body.spend()
+			}
+		}
+		if !b.deaf {
+			b.watch(p[:n])
+		}
 	}
 	switch {
 	case err == nil:
@@ -270,7 +279,7 @@ func (b *observedBody) usage() *route.Usage {
 	defer b.attempt.flight.policy.catch(inUsage)
 	usage := parseUsage(b.tail.bytes())
 	if usage != nil && usage.CachedKnown {
-		b.attempt.flight.publishUsage(b.req, usage.CachedTokens)
+		b.attempt.flight.publishUsage(usage.CachedTokens)
 	}
 	return usage
 }

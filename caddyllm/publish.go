@@ -3,6 +3,7 @@ package caddyllm
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -21,7 +22,8 @@ type record struct {
 	prompt    int // tokens, estimate
 	matched   int // tokens, estimate
 	predicted float64
-	cached    int // tokens, -1 until known
+	cached    int  // tokens, -1 until known
+	decided   bool // by its prompt
 }
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.
@@ -43,6 +45,7 @@ func (r *record) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 // Placeholders, below {http.reverse_proxy.llm.*}. Those that a fallback has no
 // value for are empty.
 const (
+	placeholders         = "http.reverse_proxy.llm."
 	placeholderUpstream  = "http.reverse_proxy.llm.upstream"
 	placeholderReason    = "http.reverse_proxy.llm.reason"
 	placeholderAttempt   = "http.reverse_proxy.llm.attempt"
@@ -65,21 +68,10 @@ func (f *flight) publish(a *attempt, r *http.Request, w http.ResponseWriter) {
 		matched:   c.MatchedTokens,
 		predicted: c.FirstToken.Seconds(),
 		cached:    -1,
+		decided:   c.prompt,
 	}
-	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		repl.Set(placeholderUpstream, a.upstream)
-		repl.Set(placeholderReason, c.reason)
-		repl.Set(placeholderAttempt, f.record.attempt)
-		repl.Set(placeholderCached, "")
-		if c.prompt {
-			repl.Set(placeholderPrompt, c.PromptTokens)
-			repl.Set(placeholderMatched, c.MatchedTokens)
-			repl.Set(placeholderPredicted, c.FirstToken.Seconds())
-		} else {
-			repl.Set(placeholderPrompt, "")
-			repl.Set(placeholderMatched, "")
-			repl.Set(placeholderPredicted, "")
-		}
+	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok && f.record.attempt == 1 {
+		tell(repl, &f.record)
 	}
 	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok && f.record.attempt == 1 {
 		extra.Set(zap.Object("llm_prefix", &f.record))
@@ -99,10 +91,56 @@ func (r *record) header(prompt bool) string {
 }
 
 // publishUsage adds what the answer told. The proxy reads answers on the
-// request's goroutine, which owns record and placeholders.
-func (f *flight) publishUsage(r *http.Request, cached int) {
-	f.record.cached = cached
-	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		repl.Set(placeholderCached, cached)
+// request's goroutine, which owns the record.
+func (f *flight) publishUsage(cached int) { f.record.cached = cached }
+
+// placed is the record that a request's placeholders are of: where it goes through
+// several proxies, the last one's.
+type placed struct{ *record }
+
+// placeholderTold stands for that itself. No config can name it.
+const placeholderTold = placeholders + "\x00"
+
+// tell has the replacer know the placeholders of a record. They are looked up
+// when one is asked for, which most requests never do.
+func tell(repl *caddy.Replacer, r *record) {
+	if t, ok := repl.Get(placeholderTold); ok {
+		t.(*placed).record = r
+		return
 	}
+	repl.Map((&placed{r}).value)
+}
+
+func (t *placed) value(key string) (any, bool) {
+	if !strings.HasPrefix(key, placeholders) {
+		return nil, false
+	}
+	ofPrompt := func(v any) (any, bool) {
+		if !t.decided {
+			v = ""
+		}
+		return v, true
+	}
+	switch key {
+	case placeholderTold:
+		return t, true
+	case placeholderUpstream:
+		return t.upstream, true
+	case placeholderReason:
+		return t.reason, true
+	case placeholderAttempt:
+		return t.attempt, true
+	case placeholderPrompt:
+		return ofPrompt(t.prompt)
+	case placeholderMatched:
+		return ofPrompt(t.matched)
+	case placeholderPredicted:
+		return ofPrompt(t.predicted)
+	case placeholderCached:
+		if t.cached < 0 {
+			return "", true
+		}
+		return t.cached, true
+	}
+	return nil, false
 }

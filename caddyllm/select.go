@@ -3,6 +3,7 @@ package caddyllm
 import (
 	"context"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ const (
 	whyBroken      = "broken_json"  // the body isn't JSON as engines accept it
 	whyNoPrompt    = "no_prompt"    // JSON without a prompt
 	whyMaxBody     = "max_body"     // no prompt within the first max_body bytes
+	whyMemory      = "memory"       // no room to keep enough of one more body
 	whyPanic       = "panic"        // a fault of ours
 	whyNoSelection = "no_selection" // the decision had nothing to say
 )
@@ -49,6 +51,7 @@ type flight struct {
 	tried   []string // upstreams of earlier attempts
 	record  record   // what log and placeholders tell
 	disarm  func() bool
+	trace   httptrace.ClientTrace // tells when the body was written
 
 	mu      sync.Mutex
 	attempt *attempt
@@ -113,6 +116,11 @@ func (p *LLMPrefix) takeOff(r *http.Request) *flight {
 			f.why = whyBodyError
 		}
 	}
+	if f.body != nil {
+		f.trace.WroteRequest = f.body.wrote
+		f.Context = httptrace.WithClientTrace(f.Context, &f.trace)
+		f.arm()
+	}
 	if f.body != nil && f.body.whole {
 		// Reading the body made net/http ask the client for it. If the header
 		// went on, the engine's "100 Continue" would be the client's second.
@@ -143,6 +151,9 @@ func (f *flight) done() {
 	if f.disarm != nil {
 		f.disarm()
 		f.disarm = nil
+	}
+	if f.body != nil {
+		f.body.land()
 	}
 }
 
@@ -236,6 +247,9 @@ func (f *flight) land() {
 	if a != nil {
 		a.abandon()
 	}
+	if f.body != nil {
+		f.body.land()
+	}
 }
 
 // choose asks the decision, and the fallback policy where there is no prompt
@@ -312,7 +326,7 @@ func (f *flight) decide(d *desk, r *http.Request, began time.Time) (choice, *rev
 // read finds what the decision needs of a request's body, or why it can't be
 // had. previous is the response that the prompt goes on from.
 func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, previous uint64, why string) {
-	text, whole := f.body.kept, f.body.whole
+	text, whole := f.body.text(), f.body.whole
 	if len(f.coded) > 0 {
 		var err error
 		if text, whole, err = decode(f.coded, text, whole, f.policy.settings.maxBody); err != nil {
@@ -327,7 +341,9 @@ func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, pr
 		return req, 0, ""
 	}
 	scanned, status := s.Scan(f.kind, text, whole, f.policy.settings.block)
-	if why := fallbackReason(status, whole); why != "" {
+	if why := fallbackReason(status, whole); why == whyMaxBody && f.body.tight {
+		return req, 0, whyMemory
+	} else if why != "" {
 		return req, 0, why
 	}
 	if f.session == 0 && f.policy.settings.sessionHeader != "" {

@@ -2,7 +2,7 @@ package caddyllm
 
 import (
 	"bytes"
-	"encoding/json"
+	"strconv"
 	"sync"
 
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
@@ -70,45 +70,111 @@ func parseUsage(end []byte) *route.Usage {
 }
 
 // decodeUsage reads the object that data begins with, in the names of chat and
-// completions or in those of responses.
+// completions, of responses, or of messages.
 func decodeUsage(data []byte) *route.Usage {
-	type details struct {
-		CachedTokens *int `json:"cached_tokens"`
-	}
-	var u *struct {
-		PromptTokens     int      `json:"prompt_tokens"`
-		CompletionTokens int      `json:"completion_tokens"`
-		PromptDetails    *details `json:"prompt_tokens_details"`
-		InputTokens      int      `json:"input_tokens"`
-		OutputTokens     int      `json:"output_tokens"`
-		InputDetails     *details `json:"input_tokens_details"`
+	var prompt, completion, input, output, created int
+	usage := &route.Usage{}
+	whole := eachNumber(data, func(outer, key []byte, n int) {
+		switch string(key) {
+		case "prompt_tokens":
+			prompt = n
+		case "completion_tokens":
+			completion = n
+		case "input_tokens":
+			input = n
+		case "output_tokens":
+			output = n
 		// Of /v1/messages, whose input_tokens are what neither is.
-		CacheRead    *int `json:"cache_read_input_tokens"`
-		CacheCreated int  `json:"cache_creation_input_tokens"`
-	}
-	// The decoder stops at the object's end; what follows is not its concern.
-	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&u); err != nil || u == nil {
+		case "cache_creation_input_tokens":
+			created = n
+		case "cache_read_input_tokens":
+			usage.Form = route.FormMessage
+			usage.CachedTokens, usage.CachedKnown = n, true
+		case "cached_tokens":
+			if o := string(outer); o == "prompt_tokens_details" || o == "input_tokens_details" {
+				usage.CachedTokens, usage.CachedKnown = n, true
+			}
+		}
+	})
+	if !whole {
 		return nil
 	}
-	usage := &route.Usage{
-		PromptTokens:     max(u.PromptTokens, u.InputTokens),
-		CompletionTokens: max(u.CompletionTokens, u.OutputTokens),
-	}
-	if u.InputTokens > 0 {
+	usage.PromptTokens, usage.CompletionTokens = max(prompt, input), max(completion, output)
+	if usage.Form == route.FormMessage {
+		usage.PromptTokens += usage.CachedTokens + created
+	} else if input > 0 {
 		usage.Form = route.FormResponse
-	}
-	if u.CacheRead != nil {
-		usage.Form = route.FormMessage
-		usage.PromptTokens += *u.CacheRead + u.CacheCreated
-		usage.CachedTokens, usage.CachedKnown = *u.CacheRead, true
-	}
-	for _, d := range []*details{u.PromptDetails, u.InputDetails} {
-		if d != nil && d.CachedTokens != nil {
-			usage.CachedTokens, usage.CachedKnown = *d.CachedTokens, true
-		}
 	}
 	if usage.PromptTokens <= 0 || usage.CompletionTokens < 0 || usage.CachedTokens < 0 || usage.CachedTokens > usage.PromptTokens {
 		return nil // not numbers to learn from
 	}
 	return usage
+}
+
+// usageDepth bounds how deep a usage object is nested.
+const usageDepth = 8
+
+// eachNumber tells of each whole number in the object that data begins with, its
+// key, and the key of the object round it. It reports whether the object has an
+// end and no number with a fraction. What else it holds is passed over: it is
+// the engine's own, and read for each answer.
+func eachNumber(data []byte, tell func(outer, key []byte, n int)) bool {
+	var keys [usageDepth + 1][]byte // keys[depth]: the last one there
+	depth := 0
+	for i := 0; i < len(data); {
+		switch c := data[i]; {
+		case c == '{' || c == '[':
+			if depth++; depth > usageDepth {
+				return false
+			}
+			keys[depth] = nil
+			i++
+		case c == '}' || c == ']':
+			if depth--; depth <= 0 {
+				return depth == 0
+			}
+			i++
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			i++
+		case depth == 0:
+			return false // a null
+		case c == '"':
+			end := closingQuote(data, i+1)
+			if end < 0 {
+				return false
+			}
+			after := bytes.TrimLeft(data[end+1:], " \t\n\r")
+			if len(after) > 0 && after[0] == ':' {
+				keys[depth] = data[i+1 : end]
+			}
+			i = end + 1
+		case c == '-' || '0' <= c && c <= '9':
+			end := i + 1
+			for end < len(data) && bytes.IndexByte([]byte("0123456789.eE+-"), data[end]) >= 0 {
+				end++
+			}
+			n, err := strconv.Atoi(string(data[i:end]))
+			if err != nil {
+				return false
+			}
+			tell(keys[depth-1], keys[depth], n)
+			i = end
+		default:
+			i++
+		}
+	}
+	return false
+}
+
+// closingQuote is where the string ends whose text begins at i, -1 if nowhere.
+func closingQuote(data []byte, i int) int {
+	for ; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return -1
 }

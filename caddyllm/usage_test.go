@@ -1,6 +1,9 @@
 package caddyllm
 
 import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -94,4 +97,61 @@ func FuzzUsage(f *testing.F) {
 			t.Errorf("parseUsage(%q) = %+v: not numbers to learn from", answer, *u)
 		}
 	})
+}
+
+// Whatever an engine tells beside, and however it spaces it, the numbers are
+// those that encoding/json finds.
+func TestUsageAsEncodingJSONReadsIt(t *testing.T) {
+	type details struct {
+		Reasoning int    `json:"reasoning_tokens"`
+		Cached    *int   `json:"cached_tokens,omitempty"`
+		Note      string `json:"note"`
+	}
+	type object struct {
+		Note       string   `json:"note"`
+		Prompt     int      `json:"prompt_tokens"`
+		List       []int    `json:"list"`
+		Details    *details `json:"prompt_tokens_details"`
+		Completion int      `json:"completion_tokens"`
+		Other      *details `json:"completion_tokens_details"`
+		Cost       bool     `json:"cost"`
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	notes := []string{"", `a "quote"`, "back\\slash\\", "{[", "]}", "é 中"}
+	for range 2000 {
+		n := func() int { return rng.IntN(1000) }
+		cached := n()
+		o := object{
+			Note: notes[rng.IntN(len(notes))], Prompt: 1000 + n(), List: []int{n(), n()}, Completion: n(),
+			Other: &details{Reasoning: n(), Cached: &cached}, Cost: rng.IntN(2) == 0,
+		}
+		want := route.Usage{PromptTokens: o.Prompt, CompletionTokens: o.Completion}
+		if rng.IntN(3) > 0 {
+			c := n()
+			o.Details = &details{Reasoning: n(), Cached: &c, Note: notes[rng.IntN(len(notes))]}
+			want.CachedTokens, want.CachedKnown = c, true
+		}
+		text, err := json.Marshal(map[string]any{"usage": o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rng.IntN(2) == 0 {
+			var out bytes.Buffer
+			if err := json.Indent(&out, text[len(`{"usage":`):len(text)-1], "", "\t"); err != nil {
+				t.Fatal(err)
+			}
+			text = append([]byte(`{"usage":`), append(out.Bytes(), '}')...)
+		}
+		if got := parseUsage(text); got == nil || *got != want {
+			t.Fatalf("parseUsage(%s) = %+v, want %+v", text, got, want)
+		}
+	}
+}
+
+// Reading what each answer told allocates the result and nothing else.
+func TestUsageCostsOneAllocation(t *testing.T) {
+	answer := []byte(`{"choices":[],"usage":{"prompt_tokens":90,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":64}}}`)
+	if got := testing.AllocsPerRun(100, func() { parseUsage(answer) }); got > 1 {
+		t.Errorf("parseUsage allocates %v times, want 1", got)
+	}
 }
