@@ -22,6 +22,7 @@ import (
 //	    metrics_url     <upstream>|* <url>
 //	    metrics_header  <name> <value>
 //	    retry_stale     on|off
+//	    secret          <text>
 //	    session_header  <header>
 //	    expose          <header>
 //	    fallback        <policy> [...]
@@ -40,7 +41,7 @@ func (p *LLMPrefix) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		if setPair, ok := pairOptions[option]; ok {
 			var key, value string
 			if !d.AllArgs(&key, &value) {
-				return d.ArgErr()
+				return argErr(d, option)
 			}
 			if err := setPair(p, key, value); err != nil {
 				return d.WrapErr(err)
@@ -66,7 +67,7 @@ func (p *LLMPrefix) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}
 		var arg string
 		if !d.AllArgs(&arg) {
-			return d.ArgErr()
+			return argErr(d, option)
 		}
 		if arg == "" {
 			return d.Errf("%s must not be empty", option)
@@ -76,6 +77,15 @@ func (p *LLMPrefix) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}
 	}
 	return nil
+}
+
+// argErr says that an option has too few or too many arguments. The usual words
+// for it repeat the last one, which may be a key.
+func argErr(d *caddyfile.Dispenser, option string) error {
+	if option == "secret" || option == "metrics_header" {
+		return d.Errf("wrong argument count for '%s'", option)
+	}
+	return d.ArgErr()
 }
 
 // options are those that take one argument.
@@ -118,6 +128,10 @@ var options = map[string]func(p *LLMPrefix, arg string) error{
 		}
 		on := arg == "on"
 		p.RetryStale = &on
+		return nil
+	},
+	"secret": func(p *LLMPrefix, arg string) error {
+		p.Secret = arg
 		return nil
 	},
 	"session_header": func(p *LLMPrefix, arg string) error {

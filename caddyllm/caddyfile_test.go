@@ -1,7 +1,12 @@
 package caddyllm
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,118 +16,189 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 )
 
-// adapt returns the policy's JSON in a site whose lb_policy has the given
-// lines; its first line is the Caddyfile's third.
-func adapt(t *testing.T, policy string) (string, error) {
+// policyOf is the selection policy in a config.
+func policyOf(t *testing.T, config []byte) string {
 	t.Helper()
-	text := ":8080 {\n\treverse_proxy a:1 b:1 {\n\t\tlb_policy llm_prefix" + policy + "\n\t}\n}\n"
-	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
-	if err != nil {
-		return "", err
-	}
 	const key = `"selection_policy":`
-	_, after, ok := strings.Cut(string(adapted), key)
+	_, after, ok := strings.Cut(string(config), key)
 	if !ok {
-		t.Fatalf("no selection policy in %s", adapted)
+		t.Fatalf("no selection policy in %s", config)
 	}
 	var raw json.RawMessage
 	if err := json.NewDecoder(strings.NewReader(after)).Decode(&raw); err != nil {
 		t.Fatal(err)
 	}
-	return string(raw), nil
+	return string(raw)
 }
 
-func TestCaddyfile(t *testing.T) {
-	for _, c := range []struct{ name, policy, want string }{
-		{"the one line", ``, `{"policy":"llm_prefix"}`},
-		{"an empty block", ` {
-		}`, `{"policy":"llm_prefix"}`},
-		{"everything", ` {
-			state chat
-			max_body 4MiB
-			block 512
-			memory 1GiB
-			scrape /prometheus/metrics
-			scrape_interval 250ms
-			metrics_url a:1 https://[::1]:9090/a?b=c
-			metrics_url http://b:1 http://{host}:{port}/{env.METRICS}
-			metrics_url * http://{host}:8002/metrics
-			metrics_header authorization "Bearer {env.KEY}"
-			metrics_header X-Scope-OrgID llm
-			retry_stale off
-			session_header x-session-id
-			expose x-llm-route
-			fallback header X-User {
-				fallback round_robin
-			}
-		}`, `{"block":512,"expose":"x-llm-route","fallback":{"fallback":{"policy":"round_robin"},"field":"X-User","policy":"header"},"max_body":4194304,"memory":1073741824,"metrics_header":{"Authorization":"Bearer {env.KEY}","X-Scope-Orgid":"llm"},"metrics_url":{"*":"http://{host}:8002/metrics","a:1":"https://[::1]:9090/a?b=c","b:1":"http://{host}:{port}/{env.METRICS}"},"policy":"llm_prefix","retry_stale":false,"scrape":"/prometheus/metrics","scrape_interval":250000000,"session_header":"x-session-id","state":"chat"}`},
-		{"scrape off", ` {
-			scrape off
-		}`, `{"policy":"llm_prefix","scrape":"off"}`},
-	} {
-		got, err := adapt(t, c.policy)
+// grammarCases are Caddyfiles, each by what it shows. Where the text has no site
+// it is what stands behind "lb_policy llm_prefix".
+var grammarCases = []struct{ shows, text string }{
+	{"the one line", ""},
+	{"an empty block", " {\n}"},
+	{"everything", ` {
+	state chat
+	max_body 4MiB
+	block 512
+	memory 1GiB
+	scrape /prometheus/metrics
+	scrape_interval 250ms
+	metrics_url a:1 https://[::1]:9090/a?b=c
+	metrics_url http://b:1 http://{host}:{port}/{env.METRICS}
+	metrics_url * http://{host}:8002/metrics
+	metrics_header authorization "Bearer {env.KEY}"
+	metrics_header X-Scope-OrgID llm
+	retry_stale off
+	secret {env.SECRET}
+	session_header x-session-id
+	expose x-llm-route
+	fallback header X-User {
+		fallback round_robin
+	}
+}`},
+	{"scrape off", " {\n\tscrape off\n}"},
+	{"sizes without a unit, of thousands and of 1024", " {\n\tblock 1024\n\tmax_body 2MB\n\tmemory 2MiB\n}"},
+	{"durations of days are too long, of minutes not", " {\n\tscrape_interval 1m\n}"},
+	{"retry_stale on is the default, and kept", " {\n\tretry_stale on\n}"},
+	{"a fallback in one line", " {\n\tfallback least_conn\n}"},
+	{"a fallback with arguments", " {\n\tfallback random_choose 3\n}"},
+	{"a fallback that is of this kind", " {\n\tfallback llm_prefix {\n\t\tstate other\n\t}\n}"},
+	{"as a fallback itself", "(site)\n:8080 {\n\treverse_proxy a:1 b:1 {\n\t\tlb_policy header X-Upstream {\n\t\t\tfallback llm_prefix {\n\t\t\t\tblock 128\n\t\t\t}\n\t\t}\n\t}\n}"},
+	{"a snippet with arguments", "(site)\n(llm) {\n\tlb_policy llm_prefix {\n\t\tstate {args[0]}\n\t\tblock {args[1]}\n\t}\n}\n:8080 {\n\treverse_proxy a:1 {\n\t\timport llm chat 512\n\t}\n}"},
+	{"the environment, when the file is read", " {\n\tstate {$LLM_STATE:fallen-back}\n}"},
+	{"comments and quotes", " {\n\t# why\n\tstate \"a b\" # so\n}"},
+
+	{"an argument of the policy", " 5"},
+	{"an argument before a block", " chat {\n\tblock 512\n}"},
+	{"a word that is none", " {\n\tnonsense 5\n}"},
+	{"a word that is none, alone", " {\n\tnonsense\n}"},
+	{"a word in capitals", " {\n\tBlock 512\n}"},
+	{"a block where none belongs", " {\n\tblock 512 {\n\t\tstate a\n\t}\n}"},
+	{"a block that isn't closed", "(site)\n:8080 {\n\treverse_proxy a:1 {\n\t\tlb_policy llm_prefix {\n\t\t\tblock 512\n"},
+	{"an error in a snippet", "(site)\n(llm) {\n\tlb_policy llm_prefix {\n\t\tblock {args[0]}\n\t}\n}\n:8080 {\n\treverse_proxy a:1 {\n\t\timport llm 5\n\t}\n}"},
+	{"too small", " {\n\tblock 16\n}"},
+	{"no size", " {\n\tblock many\n}"},
+	{"a unit that is none", " {\n\tmemory 10XB\n}"},
+	{"nothing", " {\n\tmax_body 0\n}"},
+	{"too large", " {\n\tmax_body 1TiB\n}"},
+	{"beyond all numbers", " {\n\tmemory 99999999999999999999TiB\n}"},
+	{"negative", " {\n\tmemory -1\n}"},
+	{"no path", " {\n\tscrape metrics\n}"},
+	{"a duration without a unit", " {\n\tscrape_interval 5\n}"},
+	{"too often", " {\n\tscrape_interval 1ms\n}"},
+	{"all the time", " {\n\tscrape_interval 0\n}"},
+	{"before now", " {\n\tscrape_interval -1s\n}"},
+	{"too seldom", " {\n\tscrape_interval 10h\n}"},
+	{"a URL without a scheme", " {\n\tmetrics_url a:1 b:9090/metrics\n}"},
+	{"a URL of another scheme", " {\n\tmetrics_url a:1 ftp://b/metrics\n}"},
+	{"a URL without a host", " {\n\tmetrics_url a:1 http:///metrics\n}"},
+	{"a URL with a password", " {\n\tmetrics_url a:1 http://u:SECRET@b/\n}"},
+	{"a URL with a fragment", " {\n\tmetrics_url a:1 http://b/#c\n}"},
+	{"a URL of nobody", " {\n\tmetrics_url \"\" http://b\n}"},
+	{"a URL twice, by the upstream's two names", " {\n\tmetrics_url a:1 http://b\n\tmetrics_url http://a:1 http://c\n}"},
+	{"a header that is none", " {\n\tmetrics_header \"a b\" SECRET\n}"},
+	{"a header without a value", " {\n\tmetrics_header X-Key \"\"\n}"},
+	{"a value that no header can hold", " {\n\tmetrics_header X-Key \"SECRET\x01\"\n}"},
+	{"a header that isn't the user's", " {\n\tmetrics_header accept-encoding br\n}"},
+	{"a header twice, in two spellings", " {\n\tmetrics_header X-Key SECRET\n\tmetrics_header x-key SECRET\n}"},
+	{"neither on nor off", " {\n\tretry_stale maybe\n}"},
+	{"the name of no header", " {\n\texpose \"a b\"\n}"},
+	{"a session in no header", " {\n\tsession_header \"a b\"\n}"},
+	{"a fallback that isn't there", " {\n\tfallback nobody\n}"},
+	{"a fallback with a mistake", " {\n\tfallback llm_prefix {\n\t\tblock 5\n\t}\n}"},
+}
+
+// FC-92: the whole grammar, and each mistake with its place and its words. What
+// is taken adapts to one JSON, which Caddy takes as well and which comes out of
+// it as it was.
+func TestFC92CaddyfileGrammar(t *testing.T) {
+	t.Setenv("SECRET", "s")
+	t.Setenv("METRICS", "m")
+	t.Setenv("KEY", "k")
+	cases := slices.Clone(grammarCases)
+	all := append(slices.Sorted(maps.Keys(options)), slices.Sorted(maps.Keys(pairOptions))...)
+	all = append(all, "fallback")
+	for _, option := range all {
+		value := map[string]string{"fallback": "random", "retry_stale": "on", "scrape": "/m", "scrape_interval": "1s", "metrics_url": "a:1 http://b", "metrics_header": "X-A SECRET", "secret": "SECRET"}[option]
+		if value == "" {
+			value = "4096"
+		}
+		if option == "memory" {
+			value = "2MiB"
+		}
+		if !strings.Contains(grammarCases[2].text, "\t"+option+" ") {
+			t.Errorf("the option %s isn't among everything", option)
+		}
+		cases = append(cases,
+			struct{ shows, text string }{option + " without a value", " {\n\t" + option + "\n}"},
+			struct{ shows, text string }{option + " with an empty one", " {\n\t" + option + " \"\"\n}"},
+			struct{ shows, text string }{option + " with a value too many", " {\n\t" + option + " " + value + " more\n}"},
+			struct{ shows, text string }{option + " twice", " {\n\t" + option + " " + value + "\n\t" + option + " " + value + "\n}"})
+	}
+	var got strings.Builder
+	for _, c := range cases {
+		site, whole := strings.CutPrefix(c.text, "(site)\n")
+		if !whole {
+			site = ":8080 {\n\treverse_proxy a:1 b:1 {\n\t\tlb_policy llm_prefix" + strings.ReplaceAll(c.text, "\n", "\n\t\t") + "\n\t}\n}\n"
+		}
+		shown := strings.TrimPrefix(c.text, "(site)\n")
+		if !whole {
+			shown = "lb_policy llm_prefix" + c.text
+		}
+		fmt.Fprintf(&got, "-- %s\n%s\n", c.shows, strings.TrimSuffix(strings.ReplaceAll(shown, "\x01", "\\x01"), "\n"))
+		adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(site), map[string]any{"filename": "Caddyfile"})
 		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		} else if got != c.want {
-			t.Errorf("%s: adapts to\n%s, want\n%s", c.name, got, c.want)
+			fmt.Fprintf(&got, "=> refused: %v\n\n", err)
+			if strings.Contains(err.Error(), "SECRET") {
+				t.Errorf("%s: the error shows the secret: %v", c.shows, err)
+			}
+			if !strings.Contains(err.Error(), "Caddyfile:") {
+				t.Errorf("%s: the error has no line: %v", c.shows, err)
+			}
+			continue
 		}
+		policy := policyOf(t, adapted)
+		fmt.Fprintf(&got, "=> %s\n\n", policy)
+		var config caddy.Config
+		if err := json.Unmarshal(adapted, &config); err != nil {
+			t.Fatal(err)
+		}
+		if err := caddy.Validate(&config); err != nil {
+			t.Errorf("%s: what it adapts to is refused: %v", c.shows, err)
+		}
+		checkRoundTrip(t, c.shows, policy)
 	}
+	golden(t, "grammar.txt", got.String())
 }
 
-// Each mistake is refused with the option's name and its place.
-func TestCaddyfileMistakes(t *testing.T) {
-	for _, c := range []struct{ option, want string }{
-		{"nonsense 5", "unrecognized llm_prefix option 'nonsense', at Caddyfile:4"},
-		{"nonsense", "unrecognized llm_prefix option 'nonsense', at Caddyfile:4"},
-		{"block 256\n\t\t\tblock 512", "llm_prefix option 'block' already specified, at Caddyfile:5"},
-		{"fallback random\n\t\t\tfallback random", "llm_prefix option 'fallback' already specified, at Caddyfile:5"},
-		{"block", "wrong argument count or unexpected line ending after 'block', at Caddyfile:4"},
-		{"block 256 512", "wrong argument count or unexpected line ending after '256', at Caddyfile:4"},
-		{"block 16", "block must be from 64B to 4.0KiB, got '16', at Caddyfile:4"},
-		{"block many", "block must be a size such as 4096 or 8MiB, got 'many', at Caddyfile:4"},
-		{"max_body 0", "max_body must be from 1.0KiB to 256MiB, got '0', at Caddyfile:4"},
-		{"max_body 1TiB", "max_body must be from 1.0KiB to 256MiB, got '1TiB', at Caddyfile:4"},
-		{"memory -1", "memory must be a size such as 4096 or 8MiB, got '-1', at Caddyfile:4"},
-		{"scrape metrics", "scrape must be a path that begins with '/', or 'off', got \"metrics\", at Caddyfile:4"},
-		{"scrape_interval 5", "scrape_interval must be a duration such as 500ms, got '5', at Caddyfile:4"},
-		{"scrape_interval 1ms", "scrape_interval must be from 50ms to 1m0s, got '1ms', at Caddyfile:4"},
-		{"scrape_interval 0", "scrape_interval must be from 50ms to 1m0s, got '0', at Caddyfile:4"},
-		{"scrape_interval -1s", "scrape_interval must be from 50ms to 1m0s, got '-1s', at Caddyfile:4"},
-		{"scrape_interval 10h", "scrape_interval must be from 50ms to 1m0s, got '10h', at Caddyfile:4"},
-		{"metrics_url a:1", "wrong argument count or unexpected line ending after 'a:1', at Caddyfile:4"},
-		{"metrics_url a:1 http://b c", "wrong argument count or unexpected line ending after 'http://b', at Caddyfile:4"},
-		{"metrics_url a:1 b:9090/metrics", "metrics_url must be a URL such as http://{host}:9090/metrics, at Caddyfile:4"},
-		{"metrics_url a:1 ftp://b/metrics", "metrics_url must be a URL such as http://{host}:9090/metrics, at Caddyfile:4"},
-		{"metrics_url a:1 http:///metrics", "metrics_url must be a URL such as http://{host}:9090/metrics, at Caddyfile:4"},
-		{"metrics_url a:1 http://u:SECRET@b/", "metrics_url must have no user or password; use metrics_header Authorization, at Caddyfile:4"},
-		{"metrics_url a:1 http://b/#c", "metrics_url must have no fragment, at Caddyfile:4"},
-		{"metrics_url \"\" http://b", "metrics_url must name an upstream, or * for all, at Caddyfile:4"},
-		{"metrics_url a:1 http://b\n\t\t\tmetrics_url http://a:1 http://c", "llm_prefix option 'metrics_url a:1' already specified, at Caddyfile:5"},
-		{"metrics_header X-Key", "wrong argument count or unexpected line ending after 'X-Key', at Caddyfile:4"},
-		{"metrics_header \"a b\" SECRET", "metrics_header must be the name of a header and its value, got \"a b\", at Caddyfile:4"},
-		{"metrics_header X-Key \"\"", "metrics_header X-Key must have a value that a header can hold, at Caddyfile:4"},
-		{"metrics_header X-Key \"SECRET\x01\"", "metrics_header X-Key must have a value that a header can hold, at Caddyfile:4"},
-		{"metrics_header accept-encoding br", "metrics_header can't set Accept-Encoding, at Caddyfile:4"},
-		{"metrics_header X-Key a\n\t\t\tmetrics_header x-key b", "llm_prefix option 'metrics_header X-Key' already specified, at Caddyfile:5"},
-		{"retry_stale maybe", "retry_stale must be on or off, got 'maybe', at Caddyfile:4"},
-		{"expose \"a b\"", "expose must be the name of a header, got \"a b\", at Caddyfile:4"},
-		{"session_header \"a b\"", "session_header must be the name of a header, got \"a b\", at Caddyfile:4"},
-		{"state \"\"", "state must not be empty, at Caddyfile:4"},
-		{"fallback", "wrong argument count or unexpected line ending after 'fallback', at Caddyfile:4"},
-		{"fallback nobody", "module not registered: http.reverse_proxy.selection_policies.nobody, at Caddyfile:4"},
-	} {
-		_, err := adapt(t, " {\n\t\t\t"+c.option+"\n\t\t}")
-		if err == nil {
-			t.Errorf("%q: no error, want %q", c.option, c.want)
-		} else if !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: %v, want %q", c.option, err, c.want)
-		}
-		if err != nil && strings.Contains(err.Error(), "SECRET") {
-			t.Errorf("%q: the error shows the secret: %v", c.option, err)
-		}
+// checkRoundTrip reads a policy's JSON as strictly as Caddy does, and writes it
+// again.
+func checkRoundTrip(t *testing.T, name, policy string) {
+	t.Helper()
+	var want, got map[string]any
+	if err := json.Unmarshal([]byte(policy), &want); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := adapt(t, " 5"); err == nil || !strings.Contains(err.Error(), "Caddyfile:3") {
-		t.Errorf("an argument of the policy: %v, want an error with its line", err)
+	if want["policy"] != "llm_prefix" {
+		return // it is the fallback of another
+	}
+	delete(want, "policy")
+	plain, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p LLMPrefix
+	strict := json.NewDecoder(bytes.NewReader(plain))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&p); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	again, err := json.Marshal(&p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(again, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %s comes out as %s", name, plain, again)
 	}
 }
 

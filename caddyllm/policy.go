@@ -1,6 +1,9 @@
 package caddyllm
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +37,7 @@ func init() {
 // All options have defaults that are right for most; none needs tuning.
 type LLMPrefix struct {
 	// The name of what is learned about upstreams. Policies with the same
-	// name, block and memory share it, and a config reload keeps it.
+	// name, block, memory and secret share it, and a config reload keeps it.
 	// Default: `default`.
 	State string `json:"state,omitempty"`
 
@@ -85,6 +88,14 @@ type LLMPrefix struct {
 	// no side effects, so the default is true.
 	RetryStale *bool `json:"retry_stale,omitempty"`
 
+	// What hashes of prompts are seeded with, beside the state's name, the
+	// model and the request's `cache_salt`; gateways that shall agree need the
+	// same. Who doesn't know it can't tell from a hash on the status page
+	// whether it is that of a guessed prompt, nor find prompts that go to an
+	// upstream of their choice. It may have placeholders that need no request,
+	// such as `{env.PROMPT_SECRET}`; they must have a value. Default: none.
+	Secret string `json:"secret,omitempty"`
+
 	// The name of a request header that names a session. A session stays on
 	// its upstream while that costs it no more than its prompt is worth, also
 	// if its prompts never repeat: where each one begins with the time, say.
@@ -123,6 +134,8 @@ type settings struct {
 	retryStale     bool
 	sessionHeader  string
 	expose         string
+	seed           uint64 // of hashes
+	mark           string // tells secrets apart; empty without one
 }
 
 // Bounds and defaults of the options.
@@ -160,6 +173,9 @@ func (p *LLMPrefix) Provision(ctx caddy.Context) error {
 	}
 	p.settings = p.withDefaults()
 	if err := p.settings.checkPlaceholders(); err != nil {
+		return err
+	}
+	if err := p.settings.sow(p.Secret); err != nil {
 		return err
 	}
 
@@ -265,6 +281,21 @@ func (p *LLMPrefix) withDefaults() settings {
 		s.scrapeInterval = defaultScrapeInterval
 	}
 	return s
+}
+
+// sow makes the seed of hashes of the state's name and the secret. The mark is
+// another part of the same sum, too short to find the secret by.
+func (s *settings) sow(secret string) error {
+	secret, err := caddy.NewReplacer().ReplaceOrErr(secret, true, true)
+	if err != nil {
+		return fmt.Errorf("evaluating secret: %w", err)
+	}
+	sum := sha256.Sum256([]byte("llm_prefix\x00" + s.state + "\x00" + secret))
+	s.seed = binary.LittleEndian.Uint64(sum[:])
+	if s.mark = ""; secret != "" {
+		s.mark = hex.EncodeToString(sum[8:10])
+	}
+	return nil
 }
 
 // Cleanup leaves the shared state. Requests of the old config may outlive it

@@ -340,6 +340,7 @@ func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, pr
 		}
 		return req, 0, ""
 	}
+	s.Seed = f.policy.settings.seed
 	scanned, status := s.Scan(f.kind, text, whole, f.policy.settings.block)
 	if why := fallbackReason(status, whole); why == whyMaxBody && f.body.tight {
 		return req, 0, whyMemory

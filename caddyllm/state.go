@@ -40,6 +40,9 @@ type state struct {
 // all that gives hashes their meaning.
 func loadState(s settings) (*state, error) {
 	key := fmt.Sprintf("%s|%d|%d", s.state, s.block, s.memory)
+	if s.mark != "" {
+		key += "|" + s.mark
+	}
 	v, _, err := states.LoadOrNew(key, func() (caddy.Destructor, error) {
 		return newState(key, s)
 	})

@@ -57,6 +57,10 @@ type Prompt struct {
 // Scanner extracts prompts. The zero value is ready for use; one that is used
 // again needs no allocations. It is not safe for concurrent use.
 type Scanner struct {
+	// Seed is mixed into all chains, beside the model and the salt. Prompts of
+	// unequal seeds share no hash, as those of unequal salts don't.
+	Seed uint64
+
 	lexer
 	feed
 	hashes []uint64
@@ -130,10 +134,10 @@ func (s *Scanner) prompt() Prompt {
 	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))
 	p.IncludeUsage = s.includesUsage()
 	p.ModelName = s.unquoted(s.fields[fModel], &s.model)
-	seed := uint64(0)
+	seed := s.Seed
 	if len(p.ModelName) > 0 {
 		p.Model = xxhash.Sum64(p.ModelName)
-		seed = p.Model
+		seed += p.Model
 	}
 	// vLLM ignores no salt but refuses an empty one.
 	if salt, ok := s.digestOf(s.fields[fCacheSalt]); ok {

@@ -20,10 +20,10 @@ type outcome struct {
 	before, then inside
 	inFlight     float64
 	panics       float64
-	logged       int // lines of panics
-	reloads      int
-	refused      int
-	troubles     []error // of the run itself
+	logged       int           // lines of panics
+	calm         time.Duration // until all servers were in use again
+	state        string        // the policy's, where they weren't
+	troubles     []error       // of the run itself
 	stage        *stage
 }
 
@@ -61,10 +61,13 @@ func (s *stage) play(ctx context.Context) (*outcome, error) {
 		close(stop)
 	}()
 	load := rand.New(rand.NewPCG(s.o.seed, 3))
-	s.load(ctx, load, out, stop)
+	known := func() chat { return chat{load.IntN(conversations), load.IntN(turns), load.IntN(2) == 0} }
+	s.load(ctx, load, known, out, stop)
 
-	// All is well again: each server gets its requests again.
+	// All is well again: each server gets its requests again, of those that no
+	// server has seen.
 	out.forget()
+	well := time.Now()
 	limit := time.NewTimer(calm)
 	defer limit.Stop()
 	again := make(chan struct{})
@@ -78,8 +81,18 @@ func (s *stage) play(ctx context.Context) (*outcome, error) {
 			}
 		}
 	}()
-	s.load(ctx, load, out, again)
+	fresh := conversations
+	s.load(ctx, load, func() chat {
+		fresh++
+		return chat{fresh, 0, load.IntN(2) == 0}
+	}, out, again)
+	out.calm = time.Since(well)
 	s.client.CloseIdleConnections()
+	if !out.all() { // what the policy thinks of those that it leaves out
+		if out.state, err = get(ctx, "http://"+s.caddy.Admin+"/llm_prefix/state"); err != nil {
+			return nil, err
+		}
+	}
 
 	if out.then, err = s.settle(ctx, out.before); err != nil {
 		return nil, err
@@ -123,7 +136,7 @@ func (s *stage) suffer(ctx context.Context, out *outcome) error {
 
 // load sends requests, at times that are a Poisson process, until stop, and
 // waits for their answers. One of 20 clients leaves before its answer is whole.
-func (s *stage) load(ctx context.Context, rng *rand.Rand, out *outcome, stop <-chan struct{}) {
+func (s *stage) load(ctx context.Context, rng *rand.Rand, next func() chat, out *outcome, stop <-chan struct{}) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
@@ -135,7 +148,7 @@ func (s *stage) load(ctx context.Context, rng *rand.Rand, out *outcome, stop <-c
 			return
 		case <-time.After(pause):
 		}
-		c := chat{rng.IntN(conversations), rng.IntN(turns), rng.IntN(2) == 0}
+		c := next()
 		if rng.IntN(20) == 0 {
 			after := time.Duration(rng.IntN(400)) * time.Millisecond
 			running.Go(func() { s.leave(ctx, c, after) })
@@ -143,6 +156,10 @@ func (s *stage) load(ctx context.Context, rng *rand.Rand, out *outcome, stop <-c
 			continue
 		}
 		running.Go(func() {
+			if err := s.know(ctx, c); err != nil {
+				out.note(&end{chat: c, began: time.Now(), ended: time.Now(), err: err})
+				return
+			}
 			e := ask(ctx, s.client, s.caddy.Address, c)
 			// A reload closes connections, of which a client learns when it has
 			// sent a request: no proxy can help that, and clients send again.

@@ -97,12 +97,29 @@ func (s *stage) right(ctx context.Context, c chat) (string, error) {
 	return e.text, nil
 }
 
+// know learns the right answer to a chat, unless it is known.
+func (s *stage) know(ctx context.Context, c chat) error {
+	s.mu.Lock()
+	_, ok := s.answers[c]
+	s.mu.Unlock()
+	if ok {
+		return nil
+	}
+	want, err := s.right(ctx, c)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[c] = want
+	return nil
+}
+
 // warm asks everything once through Caddy, so that what follows adds little to
 // what it knows, and learns the right answers.
 func (s *stage) warm(ctx context.Context) error {
 	work := make(chan chat)
 	errs := make(chan error, 8)
-	var mu sync.Mutex
 	var workers sync.WaitGroup
 	for range cap(errs) {
 		workers.Go(func() {
@@ -111,13 +128,12 @@ func (s *stage) warm(ctx context.Context) error {
 				if err != nil {
 					continue // the others are not kept waiting
 				}
-				var want string
-				if want, err = s.right(ctx, c); err != nil {
+				if err = s.know(ctx, c); err != nil {
 					continue
 				}
-				mu.Lock()
-				s.answers[c] = want
-				mu.Unlock()
+				s.mu.Lock()
+				want := s.answers[c]
+				s.mu.Unlock()
 				if e := ask(ctx, s.client, s.caddy.Address, c); e.err != nil || e.text != want || !e.whole {
 					err = fmt.Errorf("warming up: status %d, %.100q: %w", e.status, e.text, errors.Join(e.err, errWrong))
 				}

@@ -114,8 +114,11 @@ func (o *outcome) print(w io.Writer) bool {
 	slices.Sort(told)
 	fmt.Fprintf(w, "\ntrouble: %s\nreloads: %d, and %d refused as they must be\n", strings.Join(told, ", "), len(o.stage.reloads)-o.stage.refused, o.stage.refused)
 	fmt.Fprintf(w, "requests: %d, of these %d streamed; %d more were left by their clients\n", len(o.ends), streams, o.left)
-	fmt.Fprintf(w, "served: %d; streams that their server's death cut: %d; sent again for a reload: %d; the longest took %.1f s\n\n",
-		grades[served], grades[died], resent, longest.Seconds())
+	fmt.Fprintf(w, "served: %d; streams that their server's death cut: %d; sent again for a reload: %d; the longest took %.1f s\n", grades[served], grades[died], resent, longest.Seconds())
+	fmt.Fprintf(w, "all well again: %d of %d servers in use after %.1f s\n\n", len(o.seen), servers, o.calm.Seconds())
+	if o.state != "" {
+		fmt.Fprintln(w, o.state)
+	}
 	fmt.Fprintf(w, "| bound | got | at most | |\n|---|---|---|---|\n")
 	all := true
 	for _, c := range o.checks(grades) {

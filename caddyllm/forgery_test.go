@@ -1,0 +1,166 @@
+package caddyllm
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
+)
+
+// Primes of XXH64, whose round is one to one: that is why collisions of it can
+// be made at will.
+const (
+	prime1 = 0x9E3779B185EBCA87
+	prime2 = 0xC2B2AE3D27D4EB4F
+)
+
+func xxRound(acc, lane uint64) uint64 { return bits.RotateLeft64(acc+lane*prime2, 31) * prime1 }
+
+// inverse2 is what prime2 times it is 1, by Newton's method.
+func inverse2() uint64 {
+	x := uint64(prime2)
+	for range 6 {
+		x *= 2 - prime2*x
+	}
+	return x
+}
+
+// forge makes another text of plain letters that has the hash of block, whose
+// first lane is fed into it and taken out again 32 bytes later. It takes a few
+// thousand tries until all is plain.
+func forge(block []byte, rng *rand.Rand) []byte {
+	start := uint64(prime1)
+	start += prime2
+	a1, a2 := binary.LittleEndian.Uint64(block), binary.LittleEndian.Uint64(block[32:])
+	forged := slices.Clone(block)
+	for {
+		for i := range 8 {
+			forged[i] = byte('a' + rng.IntN(26))
+		}
+		b1 := binary.LittleEndian.Uint64(forged)
+		b2 := a2 + (xxRound(start, a1)-xxRound(start, b1))*inverse2()
+		binary.LittleEndian.PutUint64(forged[32:], b2)
+		plain := b1 != a1
+		for _, c := range forged[32:40] {
+			plain = plain && c >= ' ' && c < 0x7f && c != '"' && c != '\\'
+		}
+		if plain {
+			return forged
+		}
+	}
+}
+
+func scanned(t *testing.T, seed uint64, salt, text string) prompt.Prompt {
+	t.Helper()
+	request := map[string]any{"model": "m", "messages": []map[string]string{{"role": "user", "content": text}}}
+	if salt != "" {
+		request["cache_salt"] = salt
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := prompt.Scanner{Seed: seed}
+	p, status := s.Scan(prompt.Chat, body, true, defaultBlock)
+	if status != prompt.OK {
+		t.Fatalf("status %v", status)
+	}
+	p.Chain = slices.Clone(p.Chain)
+	return p
+}
+
+// What a client can do at worst who makes up a prompt with the hashes of another
+// client's: it is sent where that is, as long as that costs it nothing; it is
+// answered by its own prompt, as its body is passed on as it came; the answer's
+// cached tokens show that nothing was held; and with work in the way it goes
+// elsewhere. Salts keep tenants apart all the same.
+func TestWhatAForgedCollisionCanDo(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	victim := make([]byte, 8*defaultBlock)
+	for i := range victim {
+		victim[i] = byte('a' + rng.IntN(26))
+	}
+	want := scanned(t, 0, "", string(victim))
+	// Where a block begins in the text isn't known: what comes before it in the
+	// prompt has a length of its own. It is tried.
+	var attack string
+	for offset := range defaultBlock {
+		text := slices.Clone(victim)
+		for at := offset; at+defaultBlock <= len(text); at += defaultBlock {
+			copy(text[at:], forge(text[at:at+defaultBlock], rng))
+		}
+		if p := scanned(t, 0, "", string(text)); slices.Equal(p.Chain[1:], want.Chain[1:]) && slices.Equal(p.Chain, want.Chain) {
+			attack = string(text)
+			break
+		}
+	}
+	if attack == "" || attack == string(victim) {
+		t.Fatal("no collision was found, though XXH64 has them")
+	}
+
+	for name, pair := range map[string][2]prompt.Prompt{
+		"another salt":  {scanned(t, 0, "a", string(victim)), scanned(t, 0, "b", attack)},
+		"a salt":        {scanned(t, 0, "a", string(victim)), scanned(t, 0, "", attack)},
+		"another seed":  {scanned(t, 1, "", string(victim)), scanned(t, 2, "", attack)},
+		"another state": {scanned(t, 0, "", string(victim)), scanned(t, 1, "", string(victim))},
+	} {
+		for i, h := range pair[0].Chain {
+			if slices.Contains(pair[1].Chain, h) {
+				t.Errorf("with %s they share block %d", name, i)
+			}
+		}
+	}
+
+	r := route.New(route.Options{BlockBytes: defaultBlock, Seed: 1})
+	targets := []route.Target{{ID: "a:1"}, {ID: "b:1"}, {ID: "c:1"}}
+	now := time.Unix(1000, 0)
+	request := func(p prompt.Prompt) *route.Request {
+		q := routeRequest(&p)
+		q.Stream = true
+		return &q
+	}
+	serve := func(p prompt.Prompt, cached int) route.Choice {
+		c, _ := r.Pick(now, request(p), targets)
+		now = now.Add(100 * time.Millisecond)
+		r.FirstByte(now, c.Ticket)
+		now = now.Add(100 * time.Millisecond)
+		r.Done(now, c.Ticket, route.Completed, &route.Usage{PromptTokens: c.PromptTokens, CompletionTokens: 10, CachedTokens: cached, CachedKnown: true})
+		return c
+	}
+	forged := scanned(t, 0, "", attack)
+	home := serve(want, 0)
+	if c := serve(forged, 0); c.Index != home.Index || c.Reason != route.ReasonPrefix {
+		t.Errorf("the forged prompt goes to %d for %s: this test would show nothing", c.Index, c.Reason)
+	}
+	// Its upstream isn't flooded: with work there, it goes elsewhere.
+	elsewhere := 0
+	var open []route.Choice
+	for range 30 {
+		c, _ := r.Pick(now, request(forged), targets)
+		if c.Index != home.Index {
+			elsewhere++
+		}
+		open = append(open, c)
+	}
+	if elsewhere < 10 {
+		t.Errorf("of 30 forged prompts at once %d go elsewhere, want a share like any prompt's", elsewhere)
+	}
+	for _, c := range open {
+		r.Done(now, c.Ticket, route.Cancelled, nil)
+	}
+	// A thousand lies later the victim's next turn is at home still.
+	for range 1000 {
+		serve(forged, 0)
+	}
+	next := scanned(t, 0, "", string(victim)+strings.Repeat(" and then", 40))
+	if c := serve(next, want.Bytes/4); c.MatchedBlocks == 0 {
+		t.Error("after a thousand forged prompts the victim's conversation is forgotten")
+	}
+}
