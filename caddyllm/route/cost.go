@@ -16,8 +16,10 @@ const (
 	// attention (K) is what a token of context adds to each prefilled token,
 	// relative to the token's own cost.
 	attention = 4.5e-5
-	// stall (θ) is how much each decoding request slows a prefill.
-	stall = 0.05
+	// stall (θ) is how much each decoding request slows a prefill. By replays
+	// of six workloads at 90 % of the knee, 0.02 to 0.035 are within 0.2 % of each
+	// other in mean TTFT, and 0.05 is 1.4 % worse, and 3 % in p99.
+	stall = 0.03
 	// unavoidable is the part of θ that counts for work that must be done
 	// wherever the request goes: it stalls somebody's answers in any case, and
 	// counted whole it would herd long prompts to the upstream that decodes
@@ -62,6 +64,7 @@ type terms struct {
 	ahead   float64 // W
 	strain  float64 // what each prefilled token takes from those that decode, seconds
 	stalls  float64 // what it takes from them, seconds
+	delay   float64 // what it takes from those that join the same step, seconds
 	memory  float64 // seconds
 	step    float64 // what is left of the step in progress, seconds
 	cost    float64 // seconds
@@ -150,7 +153,7 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 		r.terms(now, c, &o, &t)
 		c.cost, c.first, c.strain = t.cost, t.first, t.strain
 		if c.home {
-			c.kept = t.cost - (t.worth-requestWork)*(1/c.up.rate+c.strain)
+			c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+c.strain)
 		}
 		least = min(least, t.worth)
 	}
@@ -197,6 +200,7 @@ func (r *Router) look(now time.Duration, n int, o *outlook) {
 		if len(u.queue) > 0 {
 			u.drain(now, u.rate, r.flights)
 			u.watch(now, u.rate)
+			u.hear(now, r.flights)
 		}
 		if u.failures == 0 && !u.stalled && !u.asleep {
 			continue
@@ -254,23 +258,21 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 		brought = u.brought
 	}
 	brought.waiting *= o.heard
-	t.ahead = r.ahead(now, u, brought)
-	t.memory = r.memoryWait(u, o.prompt, c.known)
 	pace := 1 / u.rate // seconds per token
+	joining := 0.0
+	t.ahead, t.step, joining = u.turn(now, pace, r.apart.share(), r.flights)
+	t.ahead += brought.waiting * r.answers.work
+	t.memory = r.memoryWait(u, o.prompt, c.known)
 	t.strain = stall * (float64(u.decoding) + brought.running) * pace
 	t.stalls = t.strain * (t.worth - (1-unavoidable)*o.least)
-	// Behind a prefill of ours the step ends in any case before our turn.
-	t.step = 0
-	if u.decoding > 0 && len(u.queue) == 0 {
-		t.step = u.pulse.rest(now)
+	t.delay = 0
+	if joining > 0 {
+		// Their first tokens come with ours, so what we add to the step they wait
+		// for: each as long as we.
+		t.delay = joining * max(min(t.worth-requestWork, stepBudget-t.ahead), 0) * pace
 	}
-	t.cost = (t.ahead+t.worth)*pace + t.stalls + t.memory + t.step
+	t.cost = (t.ahead+t.worth)*pace + t.stalls + t.delay + t.memory + t.step
 	t.first = (t.ahead+t.work)*pace + t.memory + t.step
-}
-
-// ahead is the work before a request sent now, prefill tokens.
-func (r *Router) ahead(now time.Duration, u *upstream, brought others) float64 {
-	return max(u.queued-u.progress(now, u.rate, r.flights), 0) + brought.waiting*r.answers.work
 }
 
 // memoryWait is the time until an upstream has room for the KV blocks of one

@@ -11,10 +11,12 @@
 //	S     = A0 + u + K·u·(h + u/2)            work of the request
 //	S'    = S, less what copying a popular prefix there is worth
 //	W     = work sent to r that has no first token yet, less what of it is done,
-//	        plus the queue of others that scrapes show
+//	        plus the queue of others that scrapes show; A0 counts once for each
+//	        step that it takes, not for each request
 //	mem   = seconds until r has room for the request's KV blocks
 //	step  = what is left of r's step in progress, heard from passing streams
-//	stall = θ·decoding·(S' - 0.7·least S')    what it takes from those that decode
+//	stall = θ·decoding·(S' - 0.7·least S')    what it takes from those that decode,
+//	        plus joining·(S' - A0), from those that wait for the same step
 //	cost  = (W + S' + stall) / rate + mem + step
 //
 // The smallest cost wins; costs within the noise of the estimate are a tie,
@@ -36,7 +38,7 @@
 // # Reading guide
 //
 // api.go has the vocabulary, router.go the life of a request, upstream.go what
-// of it an upstream carries. cost.go is the formula, popular.go its discount
+// of it an upstream carries, turn.go when its turn comes. cost.go is the formula, popular.go its discount
 // for popular prefixes, pulse.go its ear for steps, ties.go how ties fall.
 // foreign.go is what scrapes teach, learn.go what answers teach, suspect.go
 // what silence teaches, peers.go what the load of others teaches. snapshot.go

@@ -42,17 +42,25 @@ func (s *speed) add(work, took float64) {
 func (s *speed) rate() float64 { return min(max(s.work/s.took, speedMin), speedMax) }
 
 // learnRate takes a first token as a sample: the request's work was done since
-// the first token before it, or since it was sent if the upstream was idle.
-func (u *upstream) learnRate(now time.Duration, f *flight) {
+// its step began, or since the first token before it. Of several in one step
+// only the first pays for the step.
+func (r *Router) learnRate(now time.Duration, f *flight, began time.Duration, mates int) {
+	u := f.up
 	if now-u.lastToken > ownSpeedFor && u.speed.samples > 0 {
 		u.speed.work *= speedDoubt
 		u.speed.took *= speedDoubt
 		u.speed.samples = min(u.speed.samples, ownSpeedAfter-speedRetrial)
 	}
-	began := max(f.sent, u.lastToken)
+	began = max(f.sent, u.lastToken, began)
 	// How long it was stuck doesn't tell how fast it is.
 	if took := (now - began).Seconds(); took >= 0 && took < 600 && began >= u.recovered {
-		u.speed.add(f.work+u.unseen, took)
+		work := f.work + u.unseen
+		again := took < requestWork/u.rate/2
+		if again {
+			work -= requestWork * (1 - r.apart.share())
+		}
+		r.apart.learn(u, again, max(mates-1, 0))
+		u.speed.add(work, took)
 	}
 	u.lastToken, u.unseen = now, 0
 }

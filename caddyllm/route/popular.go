@@ -1,5 +1,7 @@
 package route
 
+import "sort"
+
 // popularity counts how many of the last requests carry a block, in a table
 // that blocks share by hash: a collision makes a block look a little more
 // popular than it is.
@@ -84,4 +86,13 @@ func (p *popularity) share(hash uint64) float64 {
 		return 0
 	}
 	return float64(*p.place(hash)) / float64(p.size)
+}
+
+// shared is how many leading blocks of a prompt an upstream likely holds for
+// another request that it works on. They take no room of their own, unlike those
+// that are only left in its cache, which can't be evicted from now on.
+func (r *Router) shared(q *Request, u *upstream) int {
+	n := min(len(q.Chain), popularBlocks)
+	here := float64(u.inFlight())
+	return sort.Search(n, func(i int) bool { return r.popular.share(q.Chain[i])*here < 1 })
 }

@@ -13,17 +13,19 @@ import (
 type Pulse struct {
 	epoch time.Time
 	last  atomic.Int64 // the last step's end, nanoseconds since epoch
-	step  atomic.Int64 // a usual step's length, nanoseconds; 0 if none was heard
+	step  atomic.Int64 // length of a step without a prefill, nanoseconds; 0 if none was heard
 }
 
 const (
 	// stepMax bounds a gap that is taken for a step.
 	stepMax = 2 * time.Second
-	// stepMemory is the number of gaps over which their mean is taken. One that
-	// is longer than stepOutlier means, by a prefill in the step or a stall on
-	// the way, counts as that long: what is asked for is the usual step.
-	stepMemory  = 16
-	stepOutlier = 2
+	// A step without a prefill is as long as the shortest that are heard, as at
+	// high load all others have one in them. So step is what stepShorter of
+	// stepOf gaps are shorter than: an eighth. It moves by 1/stepGrain up, and so
+	// much more down.
+	stepShorter = 1
+	stepOf      = 8
+	stepGrain   = 256
 )
 
 // Beat tells that a chunk of a stream came, and how long after the one before
@@ -42,14 +44,24 @@ func (p *Pulse) Beat(at time.Time, gap time.Duration) {
 		return
 	}
 	// Two streams that store at once lose one sample of many.
-	p.step.Store(max(step+(min(int64(gap), stepOutlier*step)-step)/stepMemory, 1))
+	if int64(gap) < step {
+		step -= step / stepGrain * (stepOf - stepShorter) / stepShorter
+	} else {
+		step += step / stepGrain
+	}
+	p.step.Store(max(step, stepGrain))
+}
+
+// heard is when the last step ended, and how long one without a prefill is.
+func (p *Pulse) heard() (last, step time.Duration) {
+	return time.Duration(p.last.Load()), time.Duration(p.step.Load())
 }
 
 // rest is what is left of the step in progress, seconds; 0 where none was heard
 // to begin lately.
 func (p *Pulse) rest(now time.Duration) float64 {
-	step := time.Duration(p.step.Load())
-	since := now - time.Duration(p.last.Load())
+	last, step := p.heard()
+	since := now - last
 	if since < 0 || since > step {
 		return 0
 	}

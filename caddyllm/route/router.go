@@ -52,6 +52,7 @@ type Router struct {
 
 	tokens  tokenRates
 	rates   rates
+	apart   apart
 	ratesAt time.Duration
 	popular popularity
 	answers answers
@@ -84,6 +85,7 @@ func New(o Options) *Router {
 		tokens:      newTokenRates(),
 		answers:     newAnswers(),
 		peers:       newPeers(),
+		apart:       apart{should: apartPrior},
 		swept:       never,
 		ratesAt:     never,
 		rates:       rates{priorSpeed.rate(), priorSpeed.rate()},
@@ -126,7 +128,7 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 	r.terms(now, c, &o, &t)
 	return Choice{
 		Index:         best,
-		Ticket:        r.reserve(now, q, c, &t),
+		Ticket:        r.reserve(now, q, c, &t, o.block),
 		Reason:        o.reason(c),
 		PromptTokens:  int(t.prompt),
 		MatchedTokens: int(t.matched),
@@ -137,7 +139,7 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 }
 
 // reserve notes the request on the chosen upstream.
-func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms) Ticket {
+func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, block float64) Ticket {
 	place := uint32(len(r.flights))
 	if n := len(r.unused); n > 0 {
 		place, r.unused = r.unused[n-1], r.unused[:n-1]
@@ -151,7 +153,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms) 
 		up:         u,
 		chain:      append(f.chain[:0], q.Chain...),
 		work:       t.work,
-		room:       t.prompt - t.matched + r.answer(q),
+		room:       t.prompt - min(t.matched, block*float64(r.shared(q, u))) + r.answer(q),
 		blocks:     c.blocks,
 		prompt:     t.prompt,
 		matched:    t.matched,
@@ -208,8 +210,10 @@ func (r *Router) FirstByte(at time.Time, t Ticket) {
 	if u.slot >= 0 {
 		r.index.Put(u.slot, f.chain)
 	}
+	began := u.begunAt
+	mates, _ := u.mates(r.flights)
 	u.decode(now, place, r.flights)
-	u.learnRate(now, f)
+	r.learnRate(now, f, began, mates)
 }
 
 // Done releases a reservation; it may be called again. usage is nil where the

@@ -58,11 +58,13 @@ func (r *Router) Snapshot(at time.Time) []Upstream {
 		}
 		u.drain(now, u.rate, r.flights)
 		u.watch(now, u.rate)
+		u.hear(now, r.flights)
 		var brought others
 		if u.known(now) {
 			brought = u.brought
 		}
 		state := u.state(now)
+		ahead, step, _ := u.turn(now, 1/u.rate, r.apart.share(), r.flights)
 		view := Upstream{
 			ID:       u.id,
 			Prefill:  len(u.queue),
@@ -72,7 +74,7 @@ func (r *Router) Snapshot(at time.Time) []Upstream {
 			Fresh:    state == StateFresh,
 			State:    state,
 			Rate:     u.rate,
-			Queued:   r.ahead(now, u, brought) / u.rate,
+			Queued:   (ahead+brought.waiting*r.answers.work)/u.rate + step,
 			Entries:  r.index.Held(u.slot),
 			Capacity: r.capacityBlocks(u),
 			Failures: int(u.failures),
@@ -99,7 +101,7 @@ type Terms struct {
 	MatchedBlocks int     // leading blocks of the chain
 	Queue         float64 // work before this request
 	Prefill       float64 // the request's own work
-	Stall         float64 // what it takes from the requests that decode there
+	Stall         float64 // what it takes from the requests that decode there, or join the same step
 	Copy          float64 // what a copy of a popular prefix there is worth
 	Memory        float64 // until there is room for its KV blocks
 	Step          float64 // until the step in progress ends
@@ -145,7 +147,7 @@ func (r *Router) explain(now time.Duration, q *Request, targets []Target) ([]Ter
 			MatchedBlocks: int(c.blocks),
 			Queue:         t.ahead / c.up.rate,
 			Prefill:       t.work / c.up.rate,
-			Stall:         t.stalls,
+			Stall:         t.stalls + t.delay,
 			Copy:          (t.work - t.worth) / c.up.rate,
 			Memory:        t.memory,
 			Step:          t.step,

@@ -33,6 +33,7 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 		}
 		u.drain(now, u.rate, r.flights)
 		u.watch(now, u.rate)
+		u.hear(now, r.flights)
 		last, probe := u.suspect(now)
 		c.probe = probe && !last
 		if last && c.rank == sound {
@@ -72,7 +73,7 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 		spared := (1 - unavoidable) * o.least * t.strain
 		c.cost, c.first, c.strain = t.cost-spared, t.first, t.strain
 		if c.home {
-			c.kept = t.cost - (t.worth-requestWork)*(1/c.up.rate+t.strain) - spared
+			c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+t.strain) - spared
 		}
 		if c.rank < all[best].rank || c.rank == all[best].rank && c.cost < all[best].cost {
 			best = i

@@ -22,6 +22,9 @@ type upstream struct {
 	queue     []uint32      // own requests without a first token, as sent
 	queued    float64       // their work
 	headSince time.Duration // when the first of queue came to its turn
+	begun     int           // of queue: those in the step in progress, or in several if they are long
+	begunWork float64       // theirs, without what each request costs beyond its tokens
+	begunAt   time.Duration // when the step began
 	decoding  int           // sequences of own requests with a first token
 	rate      float64       // prefill tokens per second, as last judged
 	brought   others        // by the last two pages
@@ -38,6 +41,7 @@ type history struct {
 	id        string
 	waiting   int // sequences of the queue
 	answering int // own requests with a first token
+	due       int // mates of the last first token that haven't come
 
 	unseen    float64 // work since lastToken whose first token couldn't be seen
 	speed     speed
@@ -97,10 +101,14 @@ func (u *upstream) enqueue(now time.Duration, place uint32, f *flight) {
 	if len(u.queue) == 0 {
 		u.headSince = now
 	}
-	if u.inFlight() == 0 && !u.stalled {
+	idle := u.inFlight() == 0
+	if idle && !u.stalled {
 		u.life = now // an idle engine has nothing to show
 	}
 	u.queue = append(u.queue, place)
+	if idle {
+		u.begun, u.begunWork, u.begunAt = 1, tokensOf(f), now+lead
+	}
 	u.waiting += f.sequences
 	u.queued += f.work
 	u.roomAhead += f.room
@@ -129,6 +137,8 @@ func (u *upstream) decode(now time.Duration, place uint32, flights []flight) {
 	u.queue = kept
 	u.headSince = now
 	u.settle()
+	u.begun, u.begunWork = 0, 0
+	u.join(now, flights)
 }
 
 // begin counts a request as decoding; its caller takes it from the queue.
@@ -160,6 +170,10 @@ func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 			if i == 0 {
 				u.headSince = now
 			}
+			if i < u.begun {
+				u.begun--
+				u.begunWork -= tokensOf(f)
+			}
 			break
 		}
 	}
@@ -169,7 +183,7 @@ func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 // settle ends the drift of sums of floats where they are known to be zero.
 func (u *upstream) settle() {
 	if len(u.queue) == 0 {
-		u.queued, u.roomAhead = 0, 0
+		u.queued, u.roomAhead, u.begunWork = 0, 0, 0
 	}
 	if u.decoding == 0 {
 		u.room = 0
@@ -193,19 +207,10 @@ func (u *upstream) drain(now time.Duration, rate float64, flights []flight) {
 		u.unseen += f.work
 		u.queue = append(u.queue[:0], u.queue[1:]...)
 		u.headSince = began
+		if u.begun > 0 {
+			u.begun--
+			u.begunWork -= tokensOf(f)
+		}
 		u.settle()
 	}
-}
-
-// headDone is the most of the first request's work that counts as done before
-// its first token shows that it is.
-const headDone = 0.9
-
-// progress is the work done on the head of the queue.
-func (u *upstream) progress(now time.Duration, rate float64, flights []flight) float64 {
-	if len(u.queue) == 0 {
-		return 0
-	}
-	elapsed := (now - u.headSince).Seconds()
-	return min(max(elapsed*rate, 0), headDone*flights[u.queue[0]].work)
 }

@@ -1,0 +1,125 @@
+package route
+
+import "time"
+
+// An engine works in steps. What waits when one begins is in it, up to a budget
+// of tokens; what is sent during a step waits for the next, together with all
+// others sent since. So a prompt waits for the rest of the step in progress, and
+// then for one step with all that joins it; what requests cost beyond their
+// tokens is paid once for each step, not for each of them.
+
+const (
+	// lead is what an engine does with a request before a step can take it: the
+	// least of the 5 to 15 ms that vLLM was seen to spend on HTTP, templating,
+	// tokenisation and the way between its processes.
+	lead = 5 * time.Millisecond
+	// stepBudget is how many prompt tokens are begun together: vLLM's
+	// max_num_batched_tokens on GPUs of 70 GiB and more. With less, requests that
+	// come together are done a little before they are thought to be.
+	stepBudget = 8192
+	// headDone is the most of the work begun that counts as done before its
+	// first token shows that it is.
+	headDone = 0.9
+)
+
+// tokensOf is a request's work without what it costs beyond its tokens.
+func tokensOf(f *flight) float64 { return f.work - requestWork }
+
+// join takes those of the queue as begun that were there when a step began.
+func (u *upstream) join(step time.Duration, flights []flight) {
+	for _, p := range u.queue[u.begun:] {
+		f := &flights[p]
+		if f.sent+lead > step {
+			break
+		}
+		u.begun++
+		u.begunWork += tokensOf(f)
+	}
+	u.begunAt = step
+}
+
+// hear finds out whether a step has begun since the first of the queue came.
+func (u *upstream) hear(now time.Duration, flights []flight) {
+	if u.begun > 0 || len(u.queue) == 0 {
+		return
+	}
+	first := flights[u.queue[0]].sent + lead
+	last, step := u.pulse.heard()
+	switch {
+	case u.decoding == 0 || now-last > 2*step:
+		// No stream tells of steps, so they can't be waited for.
+		u.join(now, flights)
+		u.begunAt = min(first, now)
+	case last >= first:
+		u.join(last, flights)
+		// Several steps may have begun since: it was in the first.
+		u.begunAt = min(last, first+step)
+	}
+}
+
+// turn says what comes before a request sent now: work, prefill tokens, and the
+// time for which the engine is not to be had, seconds. joining is how many
+// requests will be in the same step.
+func (u *upstream) turn(now time.Duration, pace, apart float64, flights []flight) (ahead, step, joining float64) {
+	waiting := float64(len(u.queue) - u.begun)
+	rest := 0.0 // of the step in progress, seconds
+	if u.begun > 0 {
+		_, together := u.mates(flights)
+		head := tokensOf(&flights[u.queue[0]])
+		most := headDone * (requestWork + head + (1-apart)*(together-head))
+		done := min(max((now-u.begunAt).Seconds()/pace, 0), most)
+		ahead = requestWork*(1+apart*float64(u.begun-1)) + u.begunWork - done
+		rest = ahead * pace
+	} else if u.decoding > 0 {
+		step = u.pulse.rest(now)
+		rest = step
+	}
+	ahead += max(u.queued-u.begunWork-requestWork*float64(len(u.queue)), 0) + requestWork*apart*waiting
+	if rest > 0 && rest < lead.Seconds() {
+		// It comes too late for the next step, and isn't in one with those that
+		// wait for that.
+		return ahead, step + requestWork*pace, 0
+	}
+	return ahead, step, (1 - apart) * waiting
+}
+
+// mates are those begun whose first tokens should come together, and their work:
+// a long prompt alone, or as many as one step takes.
+func (u *upstream) mates(flights []flight) (n int, work float64) {
+	for _, p := range u.queue[:u.begun] {
+		tokens := tokensOf(&flights[p])
+		if n > 0 && work+tokens > stepBudget {
+			break
+		}
+		n++
+		work += tokens
+	}
+	return n, work
+}
+
+// apart is how far first tokens come one by one that should come together: an
+// engine with few slots takes the next request when another ends, and each pays,
+// as it seems, for a step of its own. It is that of all upstreams together.
+type apart struct {
+	should, did float64 // mates of first tokens, sums of which older ones count less
+}
+
+const (
+	apartMemory = 0.98
+	// apartPrior mates are taken to have come one by one before any were seen.
+	apartPrior = 4
+)
+
+func (a *apart) share() float64 { return min(max(1-a.did/a.should, 0), 1) }
+
+// learn takes a first token: of a new step with so many mates, or of one of them.
+func (a *apart) learn(u *upstream, again bool, mates int) {
+	switch {
+	case !again:
+		a.did, a.should = a.did*apartMemory, max(a.should*apartMemory, 1)+float64(mates)
+		u.due = mates
+	case u.due > 0:
+		a.did++
+		u.due--
+	}
+}
