@@ -18,6 +18,7 @@ func readChat(s *Server, f *form, h http.Header) *generation {
 	g.readIDs(f)
 	g.readThinking(f)
 	g.readTools(f)
+	g.readFormat(f)
 	c := readConversation(f, true)
 	if f.failed() {
 		return g

@@ -20,6 +20,7 @@ func readCompletion(s *Server, f *form, h http.Header) *generation {
 	g.readLimits(f)
 	g.readLogprobs(f, false)
 	g.readIDs(f)
+	g.readFormat(f)
 	if suffix, _ := f.text("suffix"); suffix != "" {
 		f.refuse("suffix", "suffix is not currently supported")
 	}

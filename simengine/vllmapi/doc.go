@@ -33,13 +33,14 @@
 // Names in Config.ServedModels are adapters: they share the engine, but no
 // cached block.
 //
-// Thoughts, calls of tools with arguments that fit their schema, embeddings and
-// log probabilities follow from the seed, too.
+// Thoughts, calls of tools with arguments that fit their schema, replies in the
+// form that response_format or structured_outputs ask for, embeddings and log
+// probabilities follow from the seed, too.
 //
 // # What is left out
 //
-// Structured output, beam search, prompt embeddings, background responses, and
-// all other routes of vLLM. Stop strings are not looked for in calls of tools.
+// Replies by a grammar or a structural tag, which are words, beam search, prompt
+// embeddings, background responses, and all other routes of vLLM. Stop strings are not looked for in calls of tools.
 // vLLM's usage of several prompts tells the cached tokens of the last one; here
 // they are summed up, as the prompt tokens are. A prompt whose log
 // probabilities are asked for is not found in the cache later.

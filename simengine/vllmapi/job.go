@@ -110,6 +110,7 @@ func (j *job) addSequences(i int, cacheSeed uint64, l limits) {
 func (j *job) script(seed uint64) script {
 	var s script
 	if j.g.api == textAPI {
+		s.fixed = j.g.format.invent(seed)
 		return s
 	}
 	if j.s.c.Reasoning && j.g.think {
@@ -119,6 +120,9 @@ func (j *job) script(seed uint64) script {
 		}
 	}
 	s.calls = j.g.planCalls(seed)
+	if len(s.calls) == 0 {
+		s.fixed = j.g.format.invent(seed)
+	}
 	s.silent = len(s.calls) > 0 && (j.g.choice.mode != toolsAuto || mix(seed^0x73617973)%saysFirstOneIn != 0)
 	return s
 }

@@ -22,14 +22,19 @@ type part struct {
 	words    int
 	complete bool // the last word ends in a full stop
 
-	call   call // of a call, whose text are its arguments
-	tokens []token
+	// Text that is said instead of words; a call's are its arguments.
+	fixed  string
+	call   call
+	tokens []token // of a call
 }
 
 // token is the i-th token of the part.
 func (p *part) token(i int) token {
 	if p.kind == toolCall {
 		return p.tokens[i]
+	}
+	if p.fixed != "" {
+		return textToken(p.fixed[textBytes*i : min(textBytes*(i+1), len(p.fixed))])
 	}
 	switch i -= p.lead; {
 	case i < 0:
@@ -64,10 +69,9 @@ func (p *part) shown(n, hold int) int {
 	if bytes <= 0 {
 		return 0
 	}
-	if p.kind == toolCall { // half a character is none
-		for bytes > 0 && bytes < len(p.call.arguments) && !utf8.RuneStart(p.call.arguments[bytes]) {
-			bytes--
-		}
+	// Half a character is none.
+	for bytes > 0 && bytes < len(p.fixed) && !utf8.RuneStart(p.fixed[bytes]) {
+		bytes--
 	}
 	return bytes
 }
@@ -77,8 +81,8 @@ func (p *part) appendText(b []byte, from, to int) []byte {
 	if from >= to {
 		return b
 	}
-	if p.kind == toolCall {
-		return append(b, p.call.arguments[from:to]...)
+	if p.fixed != "" {
+		return append(b, p.fixed[from:to]...)
 	}
 	start, first := len(b), from/textBytes
 	for i := first; textBytes*i < to; i++ {
@@ -93,8 +97,8 @@ func (p *part) appendText(b []byte, from, to int) []byte {
 
 // text is all of the part's text.
 func (p *part) text() string {
-	if p.kind == toolCall {
-		return p.call.arguments[:p.bytes]
+	if p.fixed != "" {
+		return p.fixed[:p.bytes]
 	}
 	return string(p.appendText(make([]byte, 0, p.bytes+textBytes), 0, p.bytes))
 }

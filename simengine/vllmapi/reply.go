@@ -37,6 +37,7 @@ type limits struct {
 // script is what a reply says besides words.
 type script struct {
 	thought int    // tokens of it; 0 is none
+	fixed   string // instead of words, to its end
 	silent  bool   // no words: the calls are all
 	calls   []call // after the words
 }
@@ -57,10 +58,14 @@ func plan(seed uint64, l limits, s script) reply {
 		words = naturalMin - 1 + int(mix(seed)%(naturalMax-naturalMin+1))
 	}
 	// The end of turn is barred until minTokens are out.
-	ends := !l.ignoreEOS || len(s.calls) > 0
+	ends := !l.ignoreEOS || len(s.calls) > 0 || s.fixed != ""
 	missing := l.minTokens - r.count - words
 	if !ends {
 		missing = l.maxTokens - r.count - words
+	}
+	if s.fixed != "" {
+		r.add(part{kind: content, fixed: s.fixed, words: textTokens(len(s.fixed))})
+		words, missing = 0, 0
 	}
 	if missing > 0 && len(s.calls) == 0 {
 		words += missing
@@ -71,7 +76,7 @@ func plan(seed uint64, l limits, s script) reply {
 	}
 	for _, c := range s.calls {
 		tokens := appendCall(nil, c.id, c.name, c.arguments)
-		r.add(part{kind: toolCall, call: c, tokens: tokens, lead: len(tokens) - textTokens(len(c.arguments))})
+		r.add(part{kind: toolCall, call: c, fixed: c.arguments, tokens: tokens, lead: len(tokens) - textTokens(len(c.arguments))})
 	}
 	if ends {
 		r.count++
@@ -90,10 +95,12 @@ func plan(seed uint64, l limits, s script) reply {
 // add appends a part.
 func (r *reply) add(p part) {
 	p.from = r.count
+	p.to, p.bytes = p.from+p.lead+p.words+p.trail, textBytes*p.words
 	if p.kind == toolCall {
-		p.to, p.bytes = p.from+len(p.tokens), len(p.call.arguments)
-	} else {
-		p.to, p.bytes = p.from+p.lead+p.words+p.trail, textBytes*p.words
+		p.to = p.from + len(p.tokens)
+	}
+	if p.fixed != "" {
+		p.bytes = len(p.fixed)
 	}
 	r.count = p.to
 	r.parts = append(r.parts, p)

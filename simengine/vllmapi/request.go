@@ -56,6 +56,7 @@ type generation struct {
 	logprobs       int // of the most likely tokens, beside the generated; -1 is all; or none
 	promptLogprobs int // likewise for the prompt
 
+	format   *format // that replies are to have
 	tools    []tool
 	choice   toolChoice
 	parallel bool // calls

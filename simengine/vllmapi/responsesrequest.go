@@ -40,7 +40,10 @@ func readResponses(s *Server, f *form, h http.Header) *generation {
 	if f.has("prompt") {
 		f.adopt(refuseParam("prompt", "prompt template is not supported"))
 	}
-	if f.boolean("background", false) {
+	switch background := f.boolean("background", false); {
+	case background && !f.boolean("store", true):
+		f.adopt(refuseParam("background", "background can only be used when `store` is true"))
+	case background:
 		g.refuseLate(&apiError{http.StatusBadRequest, "invalid_request_error", "This vLLM engine does not support `store=True` and therefore does not support the background mode. To enable these features, set the environment variable `VLLM_ENABLE_RESPONSES_API_STORE=1` when launching the vLLM server.", "background"})
 	}
 	r.tier = readChoice(f, "service_tier", "auto", "auto", "default", "flex", "scale", "priority")
@@ -50,6 +53,7 @@ func readResponses(s *Server, f *form, h http.Header) *generation {
 		g.think = effort != "none"
 		f.adopt(reasoning.err)
 	}
+	g.readTextFormat(f)
 	g.readIncluded(f)
 	c := g.readInput(s, f)
 	g.readResponsesTools(f, c)

@@ -170,7 +170,7 @@ func (g *generation) planCalls(seed uint64) []call {
 		return nil
 	}
 	r := mix(seed ^ 0x746f6f6c)
-	if g.choice.mode == toolsAuto && r%callsOneIn != 0 {
+	if g.choice.mode == toolsAuto && (r%callsOneIn != 0 || g.format != nil) {
 		return nil
 	}
 	n := 1
