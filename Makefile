@@ -35,6 +35,13 @@ race:
 e2e:
 	$(GO) test -count=1 ./cmd/internal/e2e/...
 
+# The status page in a headless Chromium, which Debian has; node and its packages
+# come from npm. Writes docs/figures/status-*.png anew.
+.PHONY: e2e-browser
+e2e-browser: build
+	npm --prefix e2e/browser ci
+	npm --prefix e2e/browser test
+
 # Every fuzz target for FUZZTIME.
 fuzz:
 	@set -e; for pkg in $$($(GO) list ./caddyllm/... ./simengine/... ./cmd/internal/...); do \

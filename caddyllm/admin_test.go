@@ -227,3 +227,30 @@ func TestForgetACache(t *testing.T) {
 		}
 	})
 }
+
+// Whatever is asked about, the answer is an explanation or says what is wrong
+// with the question, in words that are not the question's.
+func FuzzExplain(f *testing.F) {
+	f.Add("/v1/chat/completions", chatBody("Hello.", 100))
+	f.Add("/v1/completions", `{"prompt":[1,2,3],"n":4}`)
+	f.Add("/v1/responses", `{"input":"x","previous_response_id":"resp_1"}`)
+	f.Add("/v1/messages", "\xef\xbb\xbf{\"messages\":\n[{]")
+	f.Add("", `[`)
+	f.Fuzz(func(t *testing.T, path, body string) {
+		l := newLookout(t, LLMPrefix{State: "fuzz", MaxBody: 1 << 20}, "a:1", "b:1")
+		e, err := l.p.foresee(httptest.NewRequest("POST", "/", strings.NewReader(body)), path, nil)
+		var refused caddy.APIError
+		switch {
+		case errors.As(err, &refused):
+			if refused.HTTPStatus != http.StatusBadRequest {
+				t.Fatalf("%d %v", refused.HTTPStatus, refused.Err)
+			}
+		case err != nil:
+			t.Fatal(err)
+		case (e.Choice == nil) == (e.Fallback == ""):
+			t.Fatalf("neither a choice nor a fallback, or both: %+v", e)
+		case e.Choice != nil && e.Choice.Upstream != e.Upstreams[0].Address:
+			t.Fatalf("%+v is the choice of %+v", e.Choice, e.Upstreams)
+		}
+	})
+}

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/enginemetrics"
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/scrape"
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
 )
@@ -185,4 +186,36 @@ func TestStateGolden(t *testing.T) {
 		}
 		goldenJSON(t, "state.json", text)
 	})
+}
+
+// BenchmarkReport512 makes a report of 512 busy upstreams, once for all who look
+// within half a second.
+func BenchmarkReport512(b *testing.B) {
+	p := &LLMPrefix{State: "bench"}
+	p.settings = p.withDefaults()
+	shared, err := loadState(p.settings)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		if err := shared.release(); err != nil {
+			b.Error(err)
+		}
+	}()
+	now := time.Unix(1_000_000, 0)
+	for i := range 512 {
+		dial := fmt.Sprintf("10.0.0.%d:%d", i%256, 8000+i/256)
+		load := idlePage()
+		shared.router.Scraped(now, dial, &load)
+		for s := range keptSteps {
+			shared.journal.decided(now.Add(time.Duration(s)*stepSpan), prompt.Chat, dial, 1, &someChoice)
+		}
+	}
+	c := statusCache{state: "bench"}
+	for b.Loop() {
+		now = now.Add(time.Second)
+		if text, err := c.get(now); err != nil || len(text) == 0 {
+			b.Fatal(err)
+		}
+	}
 }

@@ -81,7 +81,7 @@ function tiles(s) {
     told ? `predicted ${percent(c.told_predicted_tokens / c.told_prompt_tokens)}, of ${count(c.told_prompt_tokens)} tokens`
       : c.prompt_tokens ? `predicted, of ${count(c.prompt_tokens)} tokens; no answer tells` : "no prompts yet"), s.series.cached_ratio, 1);
   line(tile("tile-first", seconds(f.actual_mean_seconds),
-    f.count ? `predicted ${seconds(f.predicted_mean_seconds)}, mean of ${count(f.count)} streams` : "no streamed answers yet"), s.series.first_token_mean_seconds);
+    f.count ? `predicted ${seconds(f.predicted_mean_seconds)}, of ${count(f.count)} streams` : "no streamed answers yet"), s.series.first_token_mean_seconds);
   const last = s.series.decisions.slice(-7, -1), rate = last.reduce((a, b) => a + b, 0) / (last.length * s.step_seconds);
   bars(tile("tile-rate", `${count(rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate))}/s`,
     `${count(s.decisions)} in five minutes` + (s.failed ? `, ${count(s.failed)} failed` : "")), s.series.decisions);
