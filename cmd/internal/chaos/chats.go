@@ -33,7 +33,11 @@ func (c chat) body() []byte {
 		Role    string `json:"role"`
 		Content string `json:"content"`
 	}
-	messages := []message{{"system", filler("system", turnBytes)}}
+	system := "system" // that all have in common, but for those that come late
+	if c.conversation >= conversations {
+		system = fmt.Sprint("system", c.conversation)
+	}
+	messages := []message{{"system", filler(system, turnBytes)}}
 	for i := range c.turn + 1 {
 		if i > 0 {
 			messages = append(messages, message{"assistant", fmt.Sprintf("Answer %d.", i)})

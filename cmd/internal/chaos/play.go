@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/gateway"
 )
 
 // outcome is what a run came to.
@@ -17,7 +19,7 @@ type outcome struct {
 	script       []trouble
 	began        time.Time // the script's
 	seen         map[string]bool
-	before, then inside
+	before, then gateway.Inside
 	inFlight     float64
 	panics       float64
 	logged       int           // lines of panics
@@ -37,7 +39,7 @@ func (s *stage) play(ctx context.Context) (*outcome, error) {
 		return nil, err
 	}
 	var err error
-	if out.before, err = s.settle(ctx, inside{}); err != nil {
+	if out.before, err = s.settle(ctx, gateway.Inside{}); err != nil {
 		return nil, err
 	}
 
@@ -64,8 +66,8 @@ func (s *stage) play(ctx context.Context) (*outcome, error) {
 	known := func() chat { return chat{load.IntN(conversations), load.IntN(turns), load.IntN(2) == 0} }
 	s.load(ctx, load, known, out, stop)
 
-	// All is well again: each server gets its requests again, of those that no
-	// server has seen.
+	// All is well again: each server gets its requests again, of those that have
+	// nothing in common with what another holds.
 	out.forget()
 	well := time.Now()
 	limit := time.NewTimer(calm)
@@ -89,7 +91,7 @@ func (s *stage) play(ctx context.Context) (*outcome, error) {
 	out.calm = time.Since(well)
 	s.client.CloseIdleConnections()
 	if !out.all() { // what the policy thinks of those that it leaves out
-		if out.state, err = get(ctx, "http://"+s.caddy.Admin+"/llm_prefix/state"); err != nil {
+		if out.state, err = s.caddy.Ask(ctx, "/llm_prefix/state"); err != nil {
 			return nil, err
 		}
 	}
@@ -97,10 +99,10 @@ func (s *stage) play(ctx context.Context) (*outcome, error) {
 	if out.then, err = s.settle(ctx, out.before); err != nil {
 		return nil, err
 	}
-	if out.inFlight, err = sum(ctx, s.caddy, "caddy_llm_prefix_inflight_requests"); err != nil {
+	if out.inFlight, err = s.caddy.Sum(ctx, "caddy_llm_prefix_inflight_requests"); err != nil {
 		return nil, err
 	}
-	if out.panics, err = sum(ctx, s.caddy, "caddy_llm_prefix_panics_total"); err != nil {
+	if out.panics, err = s.caddy.Sum(ctx, "caddy_llm_prefix_panics_total"); err != nil {
 		return nil, err
 	}
 	if out.logged, err = panics(s.dir); err != nil {
@@ -114,7 +116,7 @@ func (s *stage) suffer(ctx context.Context, out *outcome) error {
 	var mu sync.Mutex
 	var all []error
 	var running sync.WaitGroup
-	for _, t := range out.script {
+	for i, t := range out.script {
 		wait(ctx, time.Until(out.began.Add(t.at)))
 		if ctx.Err() != nil {
 			break
@@ -123,7 +125,13 @@ func (s *stage) suffer(ctx context.Context, out *outcome) error {
 			fmt.Printf("%6.1fs server %d (%s) is %s for %v\n", t.at.Seconds(), t.server, s.servers[t.server].address, t.kind, t.lasts)
 		}
 		running.Go(func() {
-			if err := s.servers[t.server].suffer(ctx, t); err != nil {
+			one := s.servers[t.server]
+			one.trouble.Lock()
+			defer one.trouble.Unlock()
+			out.script[i].at = time.Since(out.began) // as it really was
+			err := one.suffer(ctx, t)
+			out.script[i].lasts = time.Since(out.began) - out.script[i].at
+			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				all = append(all, fmt.Errorf("%s: %w", t.kind, err))
@@ -209,19 +217,19 @@ func (o *outcome) all() bool {
 
 // settle waits until nothing is under way and Caddy looks as it did, or time is
 // up, and tells how it looks.
-func (s *stage) settle(ctx context.Context, before inside) (in inside, err error) {
+func (s *stage) settle(ctx context.Context, before gateway.Inside) (in gateway.Inside, err error) {
 	deadline := time.Now().Add(20 * time.Second)
 	// Idle connections to servers last 4 seconds.
 	wait(ctx, 5*time.Second)
 	for {
-		n, err := sum(ctx, s.caddy, "caddy_llm_prefix_inflight_requests")
+		n, err := s.caddy.Sum(ctx, "caddy_llm_prefix_inflight_requests")
 		if err != nil {
 			return in, err
 		}
-		if in, err = look(ctx, s.caddy); err != nil {
+		if in, err = s.caddy.Look(ctx); err != nil {
 			return in, err
 		}
-		calm := n == 0 && (before == inside{} || in.goroutines <= before.goroutines+goroutinesMore && in.heap <= heapBound(before))
+		calm := n == 0 && (before == gateway.Inside{} || in.Goroutines <= before.Goroutines+goroutinesMore && in.Heap <= heapBound(before))
 		if calm || time.Now().After(deadline) || ctx.Err() != nil {
 			return in, ctx.Err()
 		}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ type server struct {
 	path, dir      string
 	address, admin string
 	speed          string
+	trouble        sync.Mutex // one at a time; a slow start may last into the next
 }
 
 // startServer starts one at addresses of its own. All of a run say the same.
@@ -48,7 +50,7 @@ func (s *server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Await(ctx, func() bool { return process.Answers(s.address) }); err != nil {
+	if err := s.Await(ctx, func() bool { return process.Answers(s.address) && process.Answers(s.admin) }); err != nil {
 		s.Stop()
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/gateway"
 )
 
 // Bounds of what may be left over.
@@ -17,7 +19,7 @@ const (
 	heapMore       = 4 // MiB
 )
 
-func heapBound(before inside) float64 { return before.heap*heapFactor + heapMore }
+func heapBound(before gateway.Inside) float64 { return before.Heap*heapFactor + heapMore }
 
 // grade is what became of a request.
 type grade string
@@ -76,8 +78,8 @@ func (o *outcome) checks(grades map[grade]int) []check {
 		{"panics, ours or Caddy's", o.panics + float64(o.logged), 0},
 		{"reloads that came out wrong", float64(len(o.stage.failed)), 0},
 		{"servers not in use when all is well", float64(servers - len(o.seen)), 0},
-		{fmt.Sprintf("Caddy's goroutines, %d before", o.before.goroutines), float64(o.then.goroutines), float64(o.before.goroutines + goroutinesMore)},
-		{fmt.Sprintf("Caddy's heap, MiB, %.1f before", o.before.heap), o.then.heap, heapBound(o.before)},
+		{fmt.Sprintf("Caddy's goroutines, %d before", o.before.Goroutines), float64(o.then.Goroutines), float64(o.before.Goroutines + goroutinesMore)},
+		{fmt.Sprintf("Caddy's heap, MiB, %.1f before", o.before.Heap), o.then.Heap, heapBound(o.before)},
 	}
 }
 

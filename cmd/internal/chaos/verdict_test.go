@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/gateway"
 )
 
 // What counts as served, and what is nobody's fault.
@@ -45,7 +47,7 @@ func TestGrades(t *testing.T) {
 func TestAMissedBoundIsPrinted(t *testing.T) {
 	o := &outcome{
 		stage: &stage{failed: []string{"reloading: no"}}, seen: map[string]bool{"a": true, "b": true, "c": true, "d": true, "e": true, "f": true},
-		before: inside{30, 10}, then: inside{50, 15},
+		before: gateway.Inside{Goroutines: 30, Heap: 10}, then: gateway.Inside{Goroutines: 50, Heap: 15},
 	}
 	var text strings.Builder
 	if o.print(&text) {
@@ -58,7 +60,7 @@ func TestAMissedBoundIsPrinted(t *testing.T) {
 	if !o.print(&text) {
 		t.Error("nothing is missed, and yet it fails")
 	}
-	o.then.goroutines++
+	o.then.Goroutines++
 	if o.print(&text) {
 		t.Error("a goroutine too many is passed by")
 	}
