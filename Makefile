@@ -107,6 +107,8 @@ bench-sim-live:
 # The built binary names the module and takes the example.
 smoke: build
 	$(BIN)/caddy list-modules | grep -x 'http.reverse_proxy.selection_policies.llm_prefix'
+	$(BIN)/caddy list-modules | grep -x 'http.handlers.llm_status'
+	$(BIN)/caddy list-modules | grep -x 'admin.api.llm_prefix'
 	$(BIN)/caddy validate --config Caddyfile.example
 
 run: build

@@ -123,7 +123,9 @@ func printState(w io.Writer, s *stateReport) {
 		t.row(u.Address, u.State, fmt.Sprint(u.InFlight.Prefill), fmt.Sprint(u.InFlight.Decode), whole(u.Waiting), whole(u.Running),
 			percent(u.KVUsage), span(u.ScrapeAge), span(&u.PredictedWait), fmt.Sprintf("%.0f", u.PrefillRate),
 			percent(u.Cached.PredictedRatio), percent(u.Cached.ActualRatio), percent(&u.Share), reasonWords(u.Reasons, u.Decisions))
-		t.note(u.Hint)
+		if i == 0 || s.Upstreams[i-1].Hint != u.Hint {
+			t.note(u.Hint)
+		}
 	}
 	t.print(w)
 }

@@ -114,18 +114,27 @@ function upstreams(s) {
   }
   const well = s.upstreams.filter((u) => u.state === "ok" || u.state === "cold").length;
   setText($("counted"), `${well} of ${s.upstreams.length} well` + (wanted ? `, ${all.length} shown` : ""));
-  rows($("upstreams").tBodies[0], all, (u) => u.address, makeUpstream, fillUpstream);
+  // A hint has a row of its own, below the first of the rows that it is for.
+  const items = all.flatMap((u, i) => {
+    const said = i > 0 && all[i - 1].hint === u.hint;
+    return u.hint && !said ? [{ u, hinted: true }, { u, hint: u.hint }] : [{ u }];
+  });
+  rows($("upstreams").tBodies[0], items, (item) => (item.hint ? "hint " : "") + item.u.address, makeUpstream, fillUpstream);
 }
 
-function makeUpstream() {
+function makeUpstream(item) {
+  if (item.hint) {
+    const row = document.createElement("tr");
+    row.className = "hint";
+    row.insertCell().colSpan = Object.keys(columns).length;
+    return row;
+  }
   const row = document.createElement("tr");
   for (const key of Object.keys(columns)) {
     const cell = document.createElement(key === "address" ? "th" : "td");
     row.append(cell);
     if (key === "address") {
       cell.scope = "row";
-      cell.append(document.createElement("span"), document.createElement("span"));
-      cell.lastElementChild.className = "hint";
     } else if (key === "reasons") {
       cell.className = "reasons";
       cell.append(document.createElement("div"), document.createElement("span"));
@@ -145,19 +154,24 @@ function makeUpstream() {
   return row;
 }
 
-function fillUpstream(row, u) {
+function fillUpstream(row, item) {
+  const u = item.u;
+  if (item.hint) {
+    setText(row.cells[0], item.hint);
+    return;
+  }
+  setClass(row, item.hinted ? "hinted" : "");
   Object.keys(columns).forEach((key, i) => {
     const cell = row.cells[i];
     if (written[key]) {
       setText(cell, written[key](columns[key](u)));
     } else if (key === "address") {
-      setText(cell.firstElementChild, u.address);
-      setText(cell.lastElementChild, u.hint);
-      cell.lastElementChild.hidden = !u.hint;
+      setText(cell, u.address);
       cell.title = u.engine || "";
     } else if (key === "state") {
       setText(cell, u.state);
       setClass(cell, `state s-${u.state}`);
+      cell.title = u.hint;
     } else if (key === "reasons") {
       stack(cell.firstElementChild, u.reasons);
       const words = reasonOrder.filter((r) => u.reasons[r]).map((r) => `${r} ${u.reasons[r]}`).join(", ") || "none";
