@@ -17,7 +17,9 @@ type Pulse struct {
 }
 
 const (
-	// stepMax bounds a gap that is taken for a step.
+	// stepMin and stepMax bound a gap that is taken for a step. Chunks closer to
+	// each other are of one, as those that end a stream, or were read together.
+	stepMin = time.Millisecond
 	stepMax = 2 * time.Second
 	// A step without a prefill is as long as the shortest that are heard, as at
 	// high load all others have one in them. So step is what stepShorter of
@@ -35,7 +37,7 @@ func (p *Pulse) Beat(at time.Time, gap time.Duration) {
 		return
 	}
 	p.last.Store(int64(at.Sub(p.epoch)))
-	if gap <= 0 || gap > stepMax {
+	if gap < stepMin || gap > stepMax {
 		return
 	}
 	step := p.step.Load()

@@ -62,6 +62,21 @@ func TestPulseTakesTheUsualStep(t *testing.T) {
 	}
 }
 
+// Chunks that are read together, or end a stream, are of one step.
+func TestChunksOfOneStepAreNoStep(t *testing.T) {
+	p := &Pulse{epoch: time.Unix(0, 0)}
+	now := p.epoch
+	for range 300 {
+		for _, gap := range []time.Duration{20 * time.Millisecond, 50 * time.Microsecond, 0} {
+			now = now.Add(gap)
+			p.Beat(now, gap)
+		}
+	}
+	if _, step := p.heard(); !near(float64(step), float64(20*time.Millisecond)) {
+		t.Errorf("a step takes %v, want 20ms", step)
+	}
+}
+
 // Beats come from all streams at once, and from none.
 func TestPulseIsSafeForConcurrentUse(t *testing.T) {
 	var none *Pulse
@@ -71,12 +86,12 @@ func TestPulseIsSafeForConcurrentUse(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 1000 {
-				p.Beat(time.Now(), time.Millisecond)
+				p.Beat(time.Now(), 5*time.Millisecond)
 			}
 		})
 	}
 	all.Wait()
-	if !near(float64(p.step.Load()), float64(time.Millisecond)) {
+	if !near(float64(p.step.Load()), float64(5*time.Millisecond)) {
 		t.Errorf("a step takes %v", time.Duration(p.step.Load()))
 	}
 	if got := testing.AllocsPerRun(100, func() { p.Beat(p.epoch, time.Second) }); got != 0 {
