@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ import (
 type table struct {
 	judge.Options
 	knees   string
+	read    string
 	known   bool
 	json    bool
 	picture picture
@@ -46,6 +48,8 @@ which there is no time; both are said.`,
 	f.BoolVar(&t.Short, "short", false, "only what takes about three minutes")
 	f.StringVar(&t.Only, "part", "", "only this part: oracle, rivals, scenarios, metrics, capacity or gateways")
 	f.DurationVar(&t.Budget, "budget", 25*time.Minute, "time after which nothing more is begun; 0 for no bound")
+	f.IntVar(&t.Replicas, "replicas", 0, "only this number of replicas; 0 for all")
+	f.StringVar(&t.read, "read", "", "run nothing, and show what --json wrote to this file")
 	f.IntVar(&t.Parallel, "parallel", 1, "cells at once")
 	f.StringVar(&t.knees, "find-knees", "", "search the knees instead, and write them to this file")
 	f.BoolVar(&t.known, "known", false, "with --find-knees: keep those that are known")
@@ -64,7 +68,7 @@ func (t *table) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		t.Progress = func(done, all int) { fmt.Fprintf(stderr, "\r\033[K%d of %d cells", done, all) }
 	}
-	o, err := judge.Run(ctx, t.Options)
+	o, err := t.outcome(ctx)
 	if t.Progress != nil {
 		fmt.Fprint(stderr, "\r\033[K")
 	}
@@ -74,12 +78,9 @@ func (t *table) run(ctx context.Context, stdout, stderr io.Writer) error {
 	checks := o.Checks()
 	if t.json {
 		err = writeJSON(stdout, struct {
-			Lines   []judge.Line  `json:"cells"`
-			Missing []string      `json:"workloads_without_file,omitempty"`
-			NoKnee  []string      `json:"cells_without_knee,omitempty"`
-			NotRun  int           `json:"cells_not_run"`
-			Checks  []judge.Check `json:"bounds"`
-		}{o.Lines, o.Missing, o.NoKnee, o.NotRun, checks})
+			*judge.Outcome
+			Checks []judge.Check `json:"bounds"`
+		}{o, checks})
 	} else {
 		err = o.WriteText(stdout)
 	}
@@ -99,6 +100,23 @@ func (t *table) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return fmt.Errorf("%d of %d bounds are missed", missed, len(checks))
 	}
 	return nil
+}
+
+// outcome runs the table, or reads one that was run.
+func (t *table) outcome(ctx context.Context) (*judge.Outcome, error) {
+	if t.read == "" {
+		return judge.Run(ctx, t.Options)
+	}
+	text, err := os.ReadFile(t.read)
+	if err != nil {
+		return nil, fmt.Errorf("reading the table: %w", err)
+	}
+	o := &judge.Outcome{}
+	if err := json.Unmarshal(text, o); err != nil {
+		return nil, fmt.Errorf("reading the table: %w", err)
+	}
+	o.Only(t.Only, t.Replicas)
+	return o, nil
 }
 
 // page draws the figures and has the tables below them.

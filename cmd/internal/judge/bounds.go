@@ -165,7 +165,7 @@ func (o *Outcome) writeChecks(w io.Writer) error {
 		fmt.Fprintf(w, "not run: %s, its knee isn't known (make knees)\n", name)
 	}
 	if o.NotRun > 0 {
-		fmt.Fprintf(w, "not run: %d cells, for want of time\n", o.NotRun)
+		fmt.Fprintf(w, "not run: %d of %d cells, for want of time; those of the first seed come first\n", o.NotRun, o.NotRun+len(o.Lines))
 	}
 	missed := 0
 	all := o.Checks()

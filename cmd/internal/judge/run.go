@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -43,17 +44,26 @@ type Options struct {
 	Data     string        // folder of the traces
 	Short    bool          // the form for every change
 	Only     string        // a part's name, empty for all
-	Budget   time.Duration // no cell is begun after it; 0 is no bound
+	Replicas int           // only this number of engines; 0 for all
+	Budget   time.Duration // no policy is begun after it; 0 is no bound
 	Parallel int           // cells at once; default 1
 	Progress func(done, all int)
 }
 
 // Outcome is what Run has to say.
 type Outcome struct {
-	Lines   []Line
-	Missing []string // workloads whose file isn't there
-	NoKnee  []string // workloads and sizes whose knee isn't known
-	NotRun  int      // cells for which there was no time
+	Lines   []Line   `json:"cells"`
+	Missing []string `json:"workloads_without_file,omitempty"` // workloads whose file isn't there
+	NoKnee  []string `json:"cells_without_knee,omitempty"`     // workloads and sizes whose knee isn't known
+	NotRun  int      `json:"cells_not_run"`                    // cells for which there was no time
+}
+
+// Only keeps the lines of a part and of a number of engines; an empty name and 0
+// keep all.
+func (o *Outcome) Only(part string, replicas int) {
+	o.Lines = slices.DeleteFunc(o.Lines, func(l Line) bool {
+		return part != "" && l.Part != part || replicas != 0 && l.Replicas != replicas
+	})
 }
 
 // Run runs the table. The lines are in the order of the cells.
@@ -76,7 +86,7 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 			continue
 		}
 		for _, c := range p.cells(o.Data) {
-			if gone[c.Workload] {
+			if gone[c.Workload] || o.Replicas != 0 && c.Replicas != o.Replicas {
 				continue
 			}
 			if kneeOf(knees[c.Workload], c.Replicas) == 0 {
@@ -88,6 +98,9 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 			cells = append(cells, c)
 		}
 	}
+	// A time that is too short for all leaves a table with fewer seeds, and not
+	// one without its last parts.
+	slices.SortStableFunc(cells, func(a, b Cell) int { return cmp.Compare(a.Seed, b.Seed) })
 	lines := make([]Line, len(cells))
 	r := runner{ctx: ctx, o: o, knees: knees, begin: time.Now(), cells: cells, lines: lines}
 	var workers sync.WaitGroup
@@ -147,13 +160,16 @@ func (r *runner) work() {
 func (r *runner) take() (int, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.next == len(r.cells) || r.err != nil || r.ctx.Err() != nil || r.o.Budget > 0 && time.Since(r.begin) > r.o.Budget {
+	if r.next == len(r.cells) || r.err != nil || r.ctx.Err() != nil || r.late() {
 		return 0, false
 	}
 	r.next++
 	return r.next - 1, true
 }
 
+func (r *runner) late() bool { return r.o.Budget > 0 && time.Since(r.begin) > r.o.Budget }
+
+// run runs a cell. One that the budget ends has no scores.
 func (r *runner) run(c *Cell) (Line, error) {
 	rate := c.Share * kneeOf(r.knees[c.Workload], c.Replicas)
 	w, err := workload.Open(c.open, workload.Options{Requests: requestsFor(c.Replicas), Rate: rate, Seed: c.Seed})
@@ -162,6 +178,9 @@ func (r *runner) run(c *Cell) (Line, error) {
 	}
 	line := Line{Cell: *c, Scores: make(map[string]Score)}
 	for _, p := range c.policies {
+		if r.late() || r.ctx.Err() != nil {
+			return Line{}, nil
+		}
 		o, err := cluster.Run(w, cluster.Config{
 			Replicas: c.Replicas, Engine: engine(), Rate: rate, Seed: c.Seed,
 			Scenario: c.variant.scenario, Proxies: c.variant.proxies, Split: c.variant.split, ScrapeInterval: c.variant.scrape,
