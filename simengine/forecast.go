@@ -52,10 +52,15 @@ func (e *Engine) Forecast(now time.Duration, r *Request) Forecast {
 	for _, s := range e.waiting.all() {
 		f.wait(s)
 	}
+	order := e.order
 	for _, s := range e.arriving {
+		if s.times.Arrived > now { // known beforehand, and so behind r
+			order = s.order
+			break
+		}
 		f.wait(s)
 	}
-	hits, free := e.hitsBehind(r, e.order)
+	hits, free := e.hitsBehind(r, order)
 	f.waiting = append(f.waiting, ghost{
 		known: r.PromptTokens, left: max(r.OutputTokens, 1), hits: hits, unheld: free,
 		queued: now + e.cfg.Cost.RequestOverhead, asked: true,

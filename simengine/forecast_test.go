@@ -39,6 +39,19 @@ func TestForecastIsWhatHappens(t *testing.T) {
 	}
 }
 
+// What is known to arrive later comes behind the request that is asked about.
+func TestForecastIsNotHeldUpByWhatArrivesLater(t *testing.T) {
+	e := newEngine(t, Config{})
+	submit(t, e, 0, prompt(1, 1, 5000, 100))
+	e.Step(0)
+	asked := prompt(9, 9, 3000, 10)
+	want := e.Forecast(time.Millisecond, &asked)
+	submit(t, e, time.Second, prompt(2, 9, 5000, 100), prompt(3, 3, 5000, 100))
+	if got := e.Forecast(time.Millisecond, &asked); got != want {
+		t.Errorf("Forecast = %+v with later arrivals, %+v without", got, want)
+	}
+}
+
 // arrivals sends an engine prompts that share beginnings.
 type arrivals struct {
 	e    *Engine
