@@ -121,6 +121,7 @@ var structural = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true
 const (
 	ones    = 0x0101010101010101
 	highs   = 0x8080808080808080
+	lows    = ^uint64(highs)
 	quotes  = '"' * ones
 	slashes = '\\' * ones
 )
@@ -129,57 +130,99 @@ const (
 // later ones, and is 0 where there is none (Lamport 1975, Mycroft 1987).
 func zeroBytes(x uint64) uint64 { return (x - ones) & ^x & highs }
 
+// stops has the high bit set of each byte of x that is a quote or a backslash.
+// Unlike zeroBytes it is exact for all eight.
+func stops(x uint64) uint64 {
+	q, s := x^quotes, x^slashes
+	return ^(((q & lows) + lows | q) & ((s & lows) + lows | s)) & highs
+}
+
 // stringEnd is the index behind the string that begins at i, -1 if it isn't
 // closed. clean says that its text is canonical as it stands.
 //
-// What stops it is near in code, and then looking at a few words for both bytes
-// at once is fastest; in prose and in pictures it is far, and bytes.IndexByte
-// is, which looks for one byte only. So the next quote is looked for once, and
-// backslashes up to there. What was far is taken to be far again.
+// What stops it is near in code and in JSON within a string, and then all of it
+// in a word is found at once; in prose and in pictures it is far, and farEnd is
+// faster.
 func stringEnd(body []byte, i int) (end int, clean bool) {
 	clean = true
-	quote := i // the next one, if it isn't passed
-	near := nearWords * 8
-	for j := i + 1; ; {
-		var hit uint64
-		from := j
-		for end := min(j+near, len(body)-7); j < end; j += 8 {
-			x := binary.LittleEndian.Uint64(body[j:])
-			if hit = zeroBytes(x^quotes) | zeroBytes(x^slashes); hit != 0 {
+	calm := 0 // words without a stop
+	quote := i
+	j := i + 1
+	for j+8 <= len(body) {
+		m := stops(binary.LittleEndian.Uint64(body[j:]))
+		if m == 0 {
+			j += 8
+			if calm++; calm >= nearWords {
+				var good bool
+				if end, j, quote, good = farEnd(body, j, quote); end != 0 {
+					return end, clean && good
+				}
+				clean, calm = clean && good, 0
+			}
+			continue
+		}
+		for {
+			bit := bits.TrailingZeros64(m) &^ 7
+			at := j + bit/8
+			if body[at] == '"' {
+				return at + 1, clean
+			}
+			if at+1 == len(body) {
+				return -1, false
+			}
+			clean = clean && shortest[body[at+1]]
+			if bit >= 48 { // the escape ends the word, or goes beyond
+				j = at + 2
+				break
+			}
+			if m &^= 0x8080 << bit; m == 0 {
+				j += 8
 				break
 			}
 		}
-		if hit != 0 {
-			j += bits.TrailingZeros64(hit) / 8
-		} else {
-			if quote < j {
-				if quote = bytes.IndexByte(body[j:], '"'); quote < 0 {
-					quote = len(body)
-				} else {
-					quote += j
-				}
-			}
-			if k := bytes.IndexByte(body[j:quote], '\\'); k >= 0 {
-				j += k
-			} else if j = quote; j == len(body) {
-				return -1, false
-			}
-		}
-		if body[j] == '"' {
+	}
+	for ; j < len(body); j++ {
+		switch body[j] {
+		case '"':
 			return j + 1, clean
+		case '\\':
+			if j++; j < len(body) {
+				clean = clean && shortest[body[j]]
+			}
 		}
-		if near = nearWords * 8; j-from >= near {
-			near = 0
+	}
+	return -1, false
+}
+
+// farEnd goes on at j, where no escape is under way, by bytes.IndexByte, which
+// looks for one byte only: the next quote is looked for once, and backslashes up
+// to there. It returns the string's end or, when stops come near again, 0 and
+// where to go on. quote is the next one if it isn't passed, and good says that
+// the escapes on the way are canonical.
+func farEnd(body []byte, j, quote int) (end, at, next int, good bool) {
+	good = true
+	for {
+		if quote < j {
+			if quote = bytes.IndexByte(body[j:], '"'); quote < 0 {
+				quote = len(body)
+			} else {
+				quote += j
+			}
 		}
+		k := bytes.IndexByte(body[j:quote], '\\')
+		if k < 0 {
+			if quote == len(body) {
+				return -1, j, quote, false
+			}
+			return quote + 1, j, quote, good
+		}
+		j += k
 		for j+1 < len(body) && body[j] == '\\' {
-			clean = clean && shortest[body[j+1]]
+			good = good && shortest[body[j+1]]
 			j += 2
 		}
-		if j+1 >= len(body) {
-			if j < len(body) && body[j] == '"' {
-				return j + 1, clean
-			}
-			return -1, false
+		if k < 8*nearWords || j+1 >= len(body) {
+			return 0, j, quote, good
 		}
 	}
 }
