@@ -167,3 +167,32 @@ func TestBoundsAreThose(t *testing.T) {
 		t.Errorf("docs/options.md tells the bounds of %d options, want those of max_body, block, memory and scrape_interval", checked)
 	}
 }
+
+var suffix = regexp.MustCompile(`\{"(/[a-z0-9/_]+)", [A-Z]`)
+
+// Each path of a prompt is among those that docs/engines.md lists.
+func TestPathsOfPromptsAreListed(t *testing.T) {
+	page := source(t, "docs/engines.md")
+	known := suffix.FindAllStringSubmatch(source(t, "caddyllm/internal/prompt/kind.go"), -1)
+	if len(known) < 10 {
+		t.Fatalf("found the paths %v", known)
+	}
+	listed := make(map[string]bool)
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "| `/") {
+			cell, _, _ := strings.Cut(line[2:], " |")
+			for _, m := range span.FindAllStringSubmatch(cell, -1) {
+				listed[m[1]] = true
+			}
+		}
+	}
+	for _, m := range known {
+		if !listed[m[1]] {
+			t.Errorf("docs/engines.md doesn't list %s", m[1])
+		}
+		delete(listed, m[1])
+	}
+	for path := range listed {
+		t.Errorf("docs/engines.md lists %s, which is no path of a prompt", path)
+	}
+}
