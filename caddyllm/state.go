@@ -114,7 +114,9 @@ func (s *state) view(now time.Time) ([]route.Upstream, route.Index) {
 // Scraped implements scrape.Sink.
 func (s *state) Scraped(r scrape.Result) {
 	s.learn(&r)
-	observeScrape(r.Upstream, r.Reason, r.Took)
+	if r.First { // several states may share a scrape
+		observeScrape(r.Upstream, r.Reason, r.Took)
+	}
 	switch upstream := zap.String("upstream", r.Upstream); {
 	case !r.Changed:
 	case r.Reason == "":

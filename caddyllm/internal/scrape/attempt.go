@@ -80,7 +80,8 @@ func (p *Poller) tell(s *attempt, r Result) {
 	p.mu.Unlock()
 	for i, l := range to {
 		r.Upstream = l.upstream
-		r.Changed = r.Changed && i == 0
+		r.First = i == 0
+		r.Changed = r.Changed && r.First
 		p.report(l.sink, r)
 	}
 }

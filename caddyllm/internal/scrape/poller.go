@@ -29,6 +29,7 @@ type Result struct {
 	// upstream that is away for a day is told of once, and one that comes and
 	// goes all the time not each time. Of several sinks, one is told so.
 	Changed bool
+	First   bool // to be told of this scrape, of several sinks
 }
 
 // Config bounds a Poller. The zero value is ready to use.

@@ -127,6 +127,9 @@ func TestFC71HandlersShareScrapes(t *testing.T) {
 		v, _ := g.metric("caddy_llm_prefix_upstream_load_known", up)
 		return v == 3
 	})
+	if counted, _ := g.metric("caddy_llm_prefix_scrapes_total", up); counted > float64(faces[0].scrapes()) || counted < 30 {
+		t.Errorf("%v scrapes are counted, and the upstream saw %d", counted, faces[0].scrapes())
+	}
 }
 
 // FC-72, FC-103: metrics behind a key, on another port or path; the key goes
