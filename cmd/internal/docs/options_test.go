@@ -19,7 +19,7 @@ import (
 // parse reads a file of the plugin.
 func parse(t *testing.T, name string) *ast.File {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), name, source(t, "caddyllm/"+name), parser.ParseComments|parser.SkipObjectResolution)
+	f, err := parser.ParseFile(token.NewFileSet(), name, source(t, "caddyllm/"+name), parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +52,27 @@ func options(t *testing.T) []string {
 	return names
 }
 
-// text is the value of a string literal.
+// text is the value of a constant string expression.
 func text(t *testing.T, e ast.Expr) string {
 	t.Helper()
-	s, err := strconv.Unquote(e.(*ast.BasicLit).Value)
-	if err != nil {
-		t.Fatal(err)
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		s, err := strconv.Unquote(e.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	case *ast.BinaryExpr:
+		return text(t, e.X) + text(t, e.Y)
+	case *ast.Ident:
+		if e.Obj != nil {
+			if v, ok := e.Obj.Decl.(*ast.ValueSpec); ok && len(v.Values) == 1 {
+				return text(t, v.Values[0])
+			}
+		}
 	}
-	return s
+	t.Fatalf("can't tell the value of a %T", e)
+	return ""
 }
 
 var (
