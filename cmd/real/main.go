@@ -83,9 +83,9 @@ var (
 	// tinyModel is for recordings: the faster the better.
 	tinyModel = model{"model", 128, 256, 2, 4}
 	// slowModel is for comparisons. A token of a prompt has to cost something
-	// beside a step, or nobody gains by a cached one: on GPUs a step takes as long
-	// as 150 to 370 tokens of prefill, by simengine's presets. With tinyModel it
-	// is more than that on a CPU, with this one less: about 100.
+	// beside a step, or nobody gains by a cached one. Here a step takes 10 ms of
+	// a core, as long as 50 to 60 tokens of prefill; on GPUs, by simengine's
+	// presets, as long as 150 to 370.
 	slowModel = model{"model-256", 256, 1024, 1, 4}
 )
 
