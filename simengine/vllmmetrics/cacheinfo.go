@@ -93,11 +93,15 @@ var cacheFields = []struct {
 	labels map[string]string
 }{
 	{until(V019), map[string]string{"calculate_kv_scales": "False"}},
-	{span{V019, V019}, map[string]string{"cpu_kvcache_space_bytes": "None"}},
+	{span{V011, V019}, map[string]string{"cpu_kvcache_space_bytes": "None"}},
+	{span{V011, V011}, map[string]string{"cpu_offload_gb": "0.0", "swap_space": "4.0", "kv_offloading_backend": "None"}},
+	{since(V011), map[string]string{
+		"kv_cache_memory_bytes": "None", "kv_offloading_size": "None", "kv_sharing_fast_prefill": "False", "mamba_block_size": "None",
+		"mamba_cache_dtype": "auto", "mamba_page_size_padded": "None", "mamba_ssm_cache_dtype": "auto",
+	}},
 	{since(V019), map[string]string{
-		"_block_size_resolved": "True", "kv_cache_dtype_skip_layers": "[]", "kv_cache_memory_bytes": "None", "kv_offloading_backend": "native",
-		"kv_offloading_size": "None", "kv_sharing_fast_prefill": "False", "mamba_block_size": "None", "mamba_cache_dtype": "auto",
-		"mamba_cache_mode": "none", "mamba_page_size_padded": "None", "mamba_ssm_cache_dtype": "auto", "user_specified_block_size": "True",
+		"_block_size_resolved": "True", "kv_cache_dtype_skip_layers": "[]", "kv_offloading_backend": "native", "mamba_cache_mode": "none",
+		"user_specified_block_size": "True",
 	}},
 	{since(Main), map[string]string{
 		"cache_hit_alignment_tokens": "None", "enable_mamba_shared_prefix_checkpoint": "False", "hash_block_size": "None",

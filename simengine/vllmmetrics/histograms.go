@@ -62,7 +62,7 @@ func newHistograms(o Options, labels prometheus.Labels) *histograms {
 	h.firstToken = add(always, "vllm:time_to_first_token_seconds", "From arrival to the first token.", firstTokenBuckets)
 	h.betweenTokens = add(since(V011), "vllm:inter_token_latency_seconds", "From one token of a request to the next.", tokenBuckets)
 	h.betweenTokensOld = add(until(V011), "vllm:time_per_output_token_seconds", "From one token of a request to the next; the former name.", tokenBuckets)
-	h.perOutputToken = add(since(V019), "vllm:request_time_per_output_token_seconds", "Mean time between the tokens of a request.", tokenBuckets)
+	h.perOutputToken = add(since(V011), "vllm:request_time_per_output_token_seconds", "Mean time between the tokens of a request.", tokenBuckets)
 	h.endToEnd = add(always, "vllm:e2e_request_latency_seconds", "From arrival to the last token.", requestBuckets)
 	h.queue = add(always, "vllm:request_queue_time_seconds", "In the queue.", requestBuckets)
 	h.inference = add(always, "vllm:request_inference_time_seconds", "From the first batch to the last token.", requestBuckets)

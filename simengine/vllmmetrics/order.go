@@ -20,7 +20,7 @@ var places = []string{
 	"vllm:prompt_tokens_cached_by_source_total", "vllm:generation_tokens_total", "vllm:request_success_total", "vllm:admission_rejections_total",
 	"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "vllm:iteration_tokens_total",
 	"vllm:request_max_num_generation_tokens", "vllm:request_params_n", "vllm:request_params_max_tokens",
-	"vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds",
+	"vllm:time_to_first_token_seconds", "vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds",
 	"vllm:request_time_per_output_token_seconds", "vllm:e2e_request_latency_seconds", "vllm:request_queue_time_seconds",
 	"vllm:request_inference_time_seconds", "vllm:request_prefill_time_seconds", "vllm:request_decode_time_seconds",
 	"vllm:request_num_preemptions", "vllm:request_prefill_kv_computed_tokens",

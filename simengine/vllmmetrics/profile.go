@@ -9,8 +9,8 @@ type Profile string
 const (
 	V08  Profile = "vllm-0.8"  // gpu_* names of the cache, time per output token
 	V09  Profile = "vllm-0.9"  // kv_* names beside gpu_*
-	V011 Profile = "vllm-0.11" // and inter-token latency
-	V019 Profile = "vllm-0.19" // kv_* only, tokens by source, sleep state
+	V011 Profile = "vllm-0.11" // kv_* only, inter-token latency, sleep state
+	V019 Profile = "vllm-0.19" // tokens by source
 	Main Profile = "main"      // waiting by reason, pool size in tokens
 	Rust Profile = "rust"      // main behind the Rust front end: OpenMetrics, and fewer names
 )
@@ -20,7 +20,7 @@ func Profiles() []Profile { return []Profile{V08, V09, V011, V019, Main, Rust} }
 
 // Version is the vLLM version that the profile stands for.
 func (p Profile) Version() string {
-	versions := map[Profile]string{V08: "0.8.5", V09: "0.9.2", V011: "0.11.0", V019: "0.19.1", Main: "0.32.0", Rust: "0.32.0"}
+	versions := map[Profile]string{V08: "0.8.5", V09: "0.9.2", V011: "0.11.2", V019: "0.19.1", Main: "0.32.0", Rust: "0.32.0"}
 	return versions[p]
 }
 

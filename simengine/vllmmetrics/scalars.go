@@ -93,8 +93,8 @@ func (c *scalars) gauges() {
 	reason.with("reason", "capacity", func(s *simengine.Stats) float64 { return float64(s.Waiting - s.Deferred) })
 	reason.with("reason", "deferred", func(s *simengine.Stats) float64 { return float64(s.Deferred) })
 	c.gauge(since(V09), "vllm:kv_cache_usage_perc", "Share of KV blocks that requests hold, 0 to 1.").is(usage)
-	c.gauge(until(V011), "vllm:gpu_cache_usage_perc", "Share of KV blocks that requests hold, 0 to 1; the former name.").is(usage)
-	asleep := c.gauge(since(V019).python(), "vllm:engine_sleep_state", "1 for the state that the engine is in.")
+	c.gauge(until(V09), "vllm:gpu_cache_usage_perc", "Share of KV blocks that requests hold, 0 to 1; the former name.").is(usage)
+	asleep := c.gauge(since(V011).python(), "vllm:engine_sleep_state", "1 for the state that the engine is in.")
 	for level, state := range []string{"awake", "weights_offloaded", "discard_all"} {
 		asleep.with("sleep_state", state, func(*simengine.Stats) float64 {
 			if int(c.sleep.Load()) == level {
@@ -110,12 +110,12 @@ func (c *scalars) cacheCounters() {
 	hits := count(func(s *simengine.Stats) uint64 { return s.PrefixHits })
 	c.counter(since(V09), "vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.").is(queries)
 	c.counter(since(V09), "vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.").is(hits)
-	c.counter(until(V011), "vllm:gpu_prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache; the former name.").is(queries)
-	c.counter(until(V011), "vllm:gpu_prefix_cache_hits_total", "Prompt tokens found in the prefix cache; the former name.").is(hits)
-	c.counter(since(V019), "vllm:external_prefix_cache_queries_total", "Prompt tokens looked up in the cache of a KV connector.").is(none)
-	c.counter(since(V019), "vllm:external_prefix_cache_hits_total", "Prompt tokens found in the cache of a KV connector.").is(none)
-	c.counter(since(V019).python(), "vllm:mm_cache_queries_total", "Images and the like looked up in their cache.").is(none)
-	c.counter(since(V019).python(), "vllm:mm_cache_hits_total", "Images and the like found in their cache.").is(none)
+	c.counter(until(V09), "vllm:gpu_prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache; the former name.").is(queries)
+	c.counter(until(V09), "vllm:gpu_prefix_cache_hits_total", "Prompt tokens found in the prefix cache; the former name.").is(hits)
+	c.counter(since(V011), "vllm:external_prefix_cache_queries_total", "Prompt tokens looked up in the cache of a KV connector.").is(none)
+	c.counter(since(V011), "vllm:external_prefix_cache_hits_total", "Prompt tokens found in the cache of a KV connector.").is(none)
+	c.counter(since(V011).python(), "vllm:mm_cache_queries_total", "Images and the like looked up in their cache.").is(none)
+	c.counter(since(V011).python(), "vllm:mm_cache_hits_total", "Images and the like found in their cache.").is(none)
 	tier := c.counter(since(Main).python(), "vllm:prompt_tokens_cached_by_source_total", "Prompt tokens found in a cache, by where it lies.")
 	tier.with("source", "device", hits)
 	for _, source := range []string{"host", "p2p", "disk", "external_unspecified"} {

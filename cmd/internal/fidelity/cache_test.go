@@ -25,6 +25,7 @@ type usage struct {
 // ones, and so evict a cached block where the simulator and newer versions take
 // one that holds nothing: after evictions each prompt may lack one block.
 var freesLast = map[string]map[string]bool{
+	"0.11.2": {"evictions": true, "evictions-by-replies": true},
 	"0.19.1": {"evictions": true, "evictions-by-replies": true},
 }
 
