@@ -17,7 +17,8 @@
 // # Tokens and text
 //
 // A token is 4 bytes of text; each text of a request is cut from its own
-// beginning. Specials mark the begin of the prompt, headers, ends of turns and
+// beginning. Ids of tokens fit 32 bits, but for those of text that isn't ASCII.
+// Specials mark the begin of the prompt, headers, ends of turns and
 // tool calls; a picture or another file is 256 tokens made from a hash of its
 // address or bytes. Replies are made-up words of one token each, which follow
 // from the prompt and the seed alone: equal requests get equal answers, from

@@ -25,9 +25,9 @@ func (k *kvSource) BlockTokens(block int) []uint64 {
 	for i := block * k.blockSize; i < (block+1)*k.blockSize; i++ {
 		switch j := i - len(k.prompt); {
 		case j < 0:
-			ids = append(ids, uint64(k.prompt[i]))
+			ids = append(ids, k.prompt[i].id())
 		case j < k.output.count:
-			ids = append(ids, uint64(k.output.token(j)))
+			ids = append(ids, k.output.token(j).id())
 		}
 	}
 	return ids

@@ -47,7 +47,11 @@ func TestEventsTellTheTokensOfTheirBlocks(t *testing.T) {
 			var tokens []token
 			for i := range ev.Index + 1 {
 				for _, id := range k.BlockTokens(i) {
-					tokens = append(tokens, token(id))
+					x, ok := tokenOf(id)
+					if !ok || id>>32 != 0 {
+						t.Errorf("events tell of token %d", id)
+					}
+					tokens = append(tokens, x)
 				}
 			}
 			hashes := chain(cacheSeed(model, k.Salt()), tokens, e.Config().BlockSize)

@@ -38,7 +38,7 @@ func (g *generation) likelyCount() int {
 // tokenText is a token as log probabilities name it.
 func (g *generation) tokenText(t token) string {
 	if g.asIDs {
-		return "token_id:" + strconv.FormatUint(uint64(t), 10)
+		return "token_id:" + strconv.FormatUint(t.id(), 10)
 	}
 	switch t {
 	case tokenBegin:
@@ -192,7 +192,7 @@ func appendIDs(b []byte, tokens []token) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendUint(b, uint64(t), 10)
+		b = strconv.AppendUint(b, t.id(), 10)
 	}
 	return append(b, ']')
 }

@@ -112,7 +112,7 @@ func appendReason(b []byte, reason any) []byte {
 	case string:
 		return appendString(b, v)
 	case token:
-		return strconv.AppendUint(b, uint64(v), 10)
+		return strconv.AppendUint(b, v.id(), 10)
 	}
 	return append(b, "null"...)
 }

@@ -17,8 +17,7 @@ import (
 //
 // so that no text can pass for a special, and a text is got back from its
 // tokens without a vocabulary. An upper half of 0 is a number that a client gave,
-// or one of the specials below. ownKinds is a number that nobody would think of:
-// any other number that is too large for a vocabulary is refused, as by vLLM.
+// or one of the specials below. Clients know tokens by their id (tokenids.go).
 type token uint64
 
 const (
@@ -72,7 +71,7 @@ func textToken(piece string) token {
 func appendMedia(tokens []token, content string) []token {
 	h := xxhash.Sum64String(content)
 	for i := range uint64(mediaTokens) {
-		tokens = append(tokens, (ownKinds+mediaKind)<<32|token(uint32(mix(h+i))))
+		tokens = append(tokens, (ownKinds+mediaKind)<<32|token(mix(h+i)>>40))
 	}
 	return tokens
 }
@@ -95,9 +94,6 @@ func (t token) appendBytes(b []byte) []byte {
 
 // kind is what the lower half is, 1 to 5; others for numbers of a vocabulary.
 func (t token) kind() int { return int(t>>32) - ownKinds }
-
-// valid says whether a client may send the token's number.
-func (t token) valid() bool { return t < vocabulary || t.kind() >= 1 && t.kind() <= mediaKind }
 
 func detokenize(tokens []token) string {
 	var b []byte

@@ -1,6 +1,7 @@
 package vllmapi
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -35,13 +36,43 @@ func TestTokensOfDifferentKindsDiffer(t *testing.T) {
 				t.Errorf("token %d is both %s and %s", x, name, other)
 			}
 			kinds[x] = name
-			if !x.valid() {
+			if back, ok := tokenOf(x.id()); !ok || back != x {
 				t.Errorf("token %d of %s can't be sent back", x, name)
 			}
 			if x>>53 != 0 {
 				t.Errorf("token %d of %s is no exact number in JSON", x, name)
 			}
+			if _, text := strings.CutSuffix(name, "zeros"); !text && name != "zero" && x.id()>>32 != 0 {
+				t.Errorf("token %d of %s has an id of more than 32 bits, %d", x, name, x.id())
+			}
 		}
+	}
+}
+
+// Ids stand for one token each, there and back; those of plain text fit 32 bits.
+func TestIDsOfTokens(t *testing.T) {
+	for _, text := range []string{"Where is my bicycle?\n\t{\"a\": 1}\r", "größer ☃", "\x00\x7f"} {
+		for _, x := range append(appendText(nil, text), appendMedia(nil, text)...) {
+			if back, ok := tokenOf(x.id()); !ok || back != x {
+				t.Errorf("%q: token %x has the id %x, which is of %x, %v", text, x, x.id(), back, ok)
+			}
+			if x.id()>>32 != 0 && strings.HasPrefix(text, "Where") {
+				t.Errorf("%q: token %x has the id %x", text, x, x.id())
+			}
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	found := 0
+	for range 1_000_000 {
+		id := random.Uint64() >> random.UintN(64)
+		if x, ok := tokenOf(id); ok {
+			if found++; x.id() != id {
+				t.Fatalf("id %x is of token %x, whose id is %x", id, x, x.id())
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("of a million random ids %d are of tokens: no trial", found)
 	}
 }
 
@@ -50,7 +81,7 @@ func TestTokensOfDifferentKindsDiffer(t *testing.T) {
 func TestTokenIDsOutOfVocabulary(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		for ids, told := range map[string]string{
-			"128256": "128256", "4294967295": "4294967295", "4294967296": "4294967296", "4294967301, 1": "4294967301",
+			"128256": "128256", "1073741824": "1073741824", "2147483647": "2147483647", "2147483648": "2147483648", "3000000000": "3000000000", "4294967295": "4294967295", "4294967296": "4294967296", "4294967301, 1": "4294967301",
 			"8589934592": "8589934592", "1099511627776": "1099511627776", "9007199254740993": "9007199254740993",
 			"18446744073709551616": "18446744073709551616", "5, 999999, 9999999, 999998": "9999999",
 		} {

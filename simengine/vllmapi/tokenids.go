@@ -6,6 +6,60 @@ import (
 	"strings"
 )
 
+// Ids of a vocabulary's tokens are the tokens. Others have ids of their own, below
+// 1<<32, since clients and readers of KV events take no more for a token:
+//
+//	asciiIDs | bytes-1 (2 bits) | four times 7 bits of text
+//	mediaIDs | 24 bits of hash
+//
+// Only a text that isn't ASCII has the token itself as id, which doesn't fit: its
+// bytes don't either. The spaces between are such that a number that somebody
+// thinks of, to see it refused, hardly is one of these.
+const (
+	asciiIDs = 0x80000000
+	mediaIDs = 0x7a000000
+	maskHash = 0xffffff
+)
+
+func isText(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\t' || c == '\r' }
+
+// id is the number by which clients know the token.
+func (t token) id() uint64 {
+	kind := t.kind()
+	if kind == mediaKind {
+		return mediaIDs | uint64(t)&maskHash
+	}
+	if kind < 1 || kind > textBytes {
+		return uint64(t)
+	}
+	id := asciiIDs | uint64(kind-1)<<28
+	for i := range kind {
+		c := byte(t >> (24 - 8*i))
+		if !isText(c) {
+			return uint64(t)
+		}
+		id |= uint64(c) << (21 - 7*i)
+	}
+	return id
+}
+
+// tokenOf is the token of an id, if it is one.
+func tokenOf(id uint64) (t token, ok bool) {
+	switch t = token(id); {
+	case id < vocabulary:
+		return t, true
+	case id&^maskHash == mediaIDs:
+		t = (ownKinds+mediaKind)<<32 | token(id&maskHash)
+	case id>>31 == asciiIDs>>31:
+		var piece [textBytes]byte
+		for i := range piece {
+			piece[i] = byte(id>>(21-7*i)) & 0x7f
+		}
+		t = textToken(string(piece[:1+id>>28&3]))
+	}
+	return t, t.kind() >= 1 && t.kind() <= mediaKind && t.id() == id
+}
+
 // tokenIDs reads a list of token ids: a vocabulary's, and those that /tokenize
 // gives. Of others it returns the one that vLLM tells: the least if that is
 // negative, else the largest. What is no whole number is noted.
@@ -18,7 +72,7 @@ func tokenIDs(f *form, name string, ids []json.RawMessage) (tokens []token, fore
 			return nil, ""
 		}
 		n, err := strconv.ParseUint(strings.Replace(id, "-0", "0", 1), 10, 64)
-		if t := token(n); err == nil && t.valid() {
+		if t, ok := tokenOf(n); err == nil && ok {
 			tokens = append(tokens, t)
 		} else if foreign == "" || further(id, foreign) {
 			foreign = id
