@@ -187,7 +187,7 @@ func (p *LLMPrefix) targets(session uint64, asked []string) (targets []route.Tar
 func lengths(q *route.Request, saw *route.Foresight) *promptLengths {
 	l := &promptLengths{Bytes: q.Bytes, Tokens: saw.PromptTokens, Blocks: len(q.Chain), MaxTokens: q.MaxTokens, Stream: q.Stream}
 	if n := len(q.Chain); n > 0 {
-		l.FirstBlock, l.Hash = fmt.Sprintf("%016x", q.Chain[0]), fmt.Sprintf("%016x", q.Chain[n-1])
+		l.FirstBlock, l.Hash = shown(q.Chain[0]), shown(q.Chain[n-1])
 	}
 	return l
 }

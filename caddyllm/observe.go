@@ -174,10 +174,11 @@ type observedBody struct {
 	events  bool      // server-sent events
 	chunk   time.Time // when the last of them came
 	passing bool      // bytes of it went on
-	begun   bool      // and one of them was no comment
-	deaf    bool      // a fault of ours ended the watching
-	tail    tail
-	seeker  *idSeeker // of a response's id
+	begun   bool      // and one of them was of no comment
+	comments
+	deaf   bool // a fault of ours ended the watching
+	tail   tail
+	seeker *idSeeker // of a response's id
 }
 
 func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observedBody {
@@ -229,9 +230,7 @@ func (b *observedBody) watch(p []byte) {
 		}
 	}()
 	b.tail.write(p)
-	// A line that begins with a colon is a comment that keeps the connection
-	// alive, not a token.
-	if !b.begun && !(b.events && p[0] == ':') {
+	if !b.begun && (!b.events || b.comments.end(p)) {
 		b.begun = true
 		b.attempt.firstByte()
 	}

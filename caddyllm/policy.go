@@ -3,7 +3,6 @@ package caddyllm
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,11 +88,11 @@ type LLMPrefix struct {
 	RetryStale *bool `json:"retry_stale,omitempty"`
 
 	// What hashes of prompts are seeded with, beside the state's name, the
-	// model and the request's `cache_salt`; gateways that shall agree need the
-	// same. Who doesn't know it can't tell from a hash on the status page
-	// whether it is that of a guessed prompt, nor find prompts that go to an
-	// upstream of their choice. It may have placeholders that need no request,
-	// such as `{env.PROMPT_SECRET}`; they must have a value. Default: none.
+	// model and the request's `cache_salt`; gateways that shall agree on where
+	// new prompts go need the same. Who doesn't know it can't compute which
+	// upstream a new prompt would go to. It may have placeholders that need no
+	// request, such as `{env.PROMPT_SECRET}`; they must have a value.
+	// Default: none.
 	Secret string `json:"secret,omitempty"`
 
 	// The name of a request header that names a session. A session stays on
@@ -283,8 +282,8 @@ func (p *LLMPrefix) withDefaults() settings {
 	return s
 }
 
-// sow makes the seed of hashes of the state's name and the secret. The mark is
-// another part of the same sum, too short to find the secret by.
+// sow makes the seed of hashes of the state's name and the secret. The mark may
+// be seen in a state's name, so nothing can be learned from it.
 func (s *settings) sow(secret string) error {
 	secret, err := caddy.NewReplacer().ReplaceOrErr(secret, true, true)
 	if err != nil {
@@ -293,7 +292,7 @@ func (s *settings) sow(secret string) error {
 	sum := sha256.Sum256([]byte("llm_prefix\x00" + s.state + "\x00" + secret))
 	s.seed = binary.LittleEndian.Uint64(sum[:])
 	if s.mark = ""; secret != "" {
-		s.mark = hex.EncodeToString(sum[8:10])
+		s.mark = keyed(sum[:])
 	}
 	return nil
 }

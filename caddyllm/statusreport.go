@@ -263,7 +263,7 @@ func reportDecisions(all []decision) []decisionReport {
 			Blocks: d.blocks, PromptTokens: d.prompt, MatchedTokens: d.matched, Outcome: outcomes[d.outcome],
 		}
 		if d.blocks > 0 {
-			r.FirstBlock, r.Prompt = fmt.Sprintf("%016x", d.first), fmt.Sprintf("%016x", d.last)
+			r.FirstBlock, r.Prompt = shown(d.first), shown(d.last)
 		}
 		if d.cached >= 0 {
 			r.CachedTokens = &d.cached

@@ -94,8 +94,31 @@ type own struct {
 	worth   float64 // S'
 }
 
-// maxPrompt bounds what one request can make us believe of its length, tokens.
+// maxPrompt bounds what one request can make us believe of its length, tokens:
+// more than any engine's context.
 const maxPrompt = 1 << 24
+
+// longPrompt is the length from which the engines' capacities are looked at,
+// tokens. Shorter ones fit everywhere.
+const longPrompt = 1 << 15
+
+// bounded is a prompt's length as far as it can mean work, tokens. A length is
+// a client's word, and most of a body may be yet to come: an engine refuses what
+// doesn't fit into its cache.
+func (r *Router) bounded(tokens float64) float64 {
+	if tokens <= longPrompt {
+		return tokens
+	}
+	largest := 0.0
+	for i := range r.candidates {
+		capacity := r.candidates[i].up.capacity
+		if capacity <= 0 {
+			capacity = maxPrompt
+		}
+		largest = max(largest, capacity)
+	}
+	return min(tokens, max(largest, longPrompt), maxPrompt)
+}
 
 // hint is where a target's upstream was found the last time.
 type hint struct {
@@ -135,7 +158,7 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 	r.judgeRates(now)
 	r.match(q.Chain)
 	o := outlook{
-		prompt: min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt),
+		prompt: r.bounded(r.tokens.of(q.Model)*float64(max(q.Bytes, 0)) + float64(max(q.ExtraTokens, 0))),
 		block:  r.blockTokens(q.Model),
 		heard:  1,
 		blocks: -1,

@@ -241,3 +241,20 @@ func TestClockSetBack(t *testing.T) {
 	}
 	d.idle()
 }
+
+// A client that claims a body of 60 GB, and sends no more of it, makes nobody
+// believe that its upstream has days of work: no engine takes a prompt that
+// doesn't fit.
+func TestClaimedLengthsAreNoQueue(t *testing.T) {
+	d := newDesk(t, 3)
+	for i := range d.targets {
+		d.r.Scraped(d.now, d.targets[i].ID, &Load{Waiting: Known(0), Running: Known(0), CapacityTokens: Known(200_000)})
+	}
+	c := d.pick(&Request{Stream: true, Bytes: 60e9})
+	if c.PromptTokens > 200_000 {
+		t.Errorf("the prompt is held for %d tokens, and no engine has room for more than 200,000", c.PromptTokens)
+	}
+	if c.FirstToken > 10*time.Minute {
+		t.Errorf("its first token is predicted in %v", c.FirstToken)
+	}
+}

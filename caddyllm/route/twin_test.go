@@ -3,6 +3,7 @@ package route
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -40,8 +41,14 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 			c.rank = suspect
 		}
 	}
+	var capacities []float64
+	for i := range all {
+		if capacities = append(capacities, all[i].up.capacity); all[i].up.capacity <= 0 {
+			capacities[i] = maxPrompt
+		}
+	}
 	o := outlook{
-		prompt: min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), maxPrompt),
+		prompt: min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), max(slices.Max(capacities), longPrompt), maxPrompt),
 		block:  r.blockTokens(q.Model),
 		heard:  1,
 	}
