@@ -18,7 +18,7 @@ const exposed = "X-LLM"
 func configs(upstreams []string, taken string) (good, bad []gateway.Config) {
 	base := gateway.Config{
 		Upstreams: upstreams, Metrics: true, Admin: true,
-		Policy: "llm_prefix {\n\t\t\texpose " + exposed + "\n\t\t\tmemory 4MiB\n\t\t\tscrape_interval 250ms\n\t\t}",
+		Policy: "llm_prefix {\n\t\t\texpose " + exposed + "\n\t\t\tmemory 1MiB\n\t\t\tscrape_interval 250ms\n\t\t}",
 		// What an engine refuses for now is asked of another, too.
 		Proxy: "lb_retries 6\nlb_retry_match {\n\texpression `{rp.status_code} in [429, 503]`\n}\n",
 	}

@@ -20,6 +20,9 @@ const (
 	turns         = 4
 	answerTokens  = 40
 	turnBytes     = 2500
+	// lateBytes is the length of prompts that come when all is well again: so
+	// long that no two servers can carry them all. They have nothing in common.
+	lateBytes = 30_000
 )
 
 // chat is one request.
@@ -33,16 +36,16 @@ func (c chat) body() []byte {
 		Role    string `json:"role"`
 		Content string `json:"content"`
 	}
-	system := "system" // that all have in common, but for those that come late
-	if c.conversation >= conversations {
-		system = fmt.Sprint("system", c.conversation)
+	system, bytes := "system", turnBytes
+	if c.conversation >= conversations { // it comes late
+		system, bytes = fmt.Sprint("system", c.conversation), lateBytes
 	}
 	messages := []message{{"system", filler(system, turnBytes)}}
 	for i := range c.turn + 1 {
 		if i > 0 {
 			messages = append(messages, message{"assistant", fmt.Sprintf("Answer %d.", i)})
 		}
-		messages = append(messages, message{"user", filler(fmt.Sprint(c.conversation, "/", i), turnBytes)})
+		messages = append(messages, message{"user", filler(fmt.Sprint(c.conversation, "/", i), bytes)})
 	}
 	text, err := json.Marshal(map[string]any{
 		"model": "llama3.1-8b", "messages": messages, "stream": c.stream, "max_tokens": answerTokens, "ignore_eos": true,
