@@ -109,18 +109,12 @@ func (c *collectors) register(registry *prometheus.Registry) error {
 	return nil
 }
 
-func observeDecision(upstream string, reason route.Reason, took time.Duration) {
-	metrics.decided(upstream, reason, took)
-}
-
 func (c *collectors) decided(upstream string, reason route.Reason, took time.Duration) {
 	c.decisions.WithLabelValues(c.upstreams.label(uptime(), upstream), string(reason)).Inc()
 	c.decision.Observe(took.Seconds())
 }
 
-func countFallback(why string) { metrics.fallbacks.WithLabelValues(why).Inc() }
-
-func observeFirstToken(predicted, actual time.Duration) { metrics.began(predicted, actual) }
+func (c *collectors) fellBack(why string) { c.fallbacks.WithLabelValues(why).Inc() }
 
 func (c *collectors) began(predicted, actual time.Duration) {
 	c.predicted.Observe(predicted.Seconds())
@@ -132,21 +126,14 @@ func (c *collectors) began(predicted, actual time.Duration) {
 	}
 }
 
-func observeEnd(of *choice, usage *route.Usage) {
+// ended counts the tokens of an answer that told which of them were cached.
+func (c *collectors) ended(of *choice, usage *route.Usage) {
 	if usage == nil || !usage.CachedKnown || of.several {
 		return
 	}
-	metrics.ended(of.MatchedTokens, usage)
-}
-
-func (c *collectors) ended(matched int, usage *route.Usage) {
 	c.tokens.WithLabelValues("all").Add(float64(usage.PromptTokens))
-	c.tokens.WithLabelValues("predicted_cached").Add(float64(matched))
+	c.tokens.WithLabelValues("predicted_cached").Add(float64(of.MatchedTokens))
 	c.tokens.WithLabelValues("cached").Add(float64(usage.CachedTokens))
-}
-
-func observeScrape(upstream, reason string, took time.Duration) {
-	metrics.scraped(upstream, reason, took)
 }
 
 func (c *collectors) scraped(upstream, reason string, took time.Duration) {

@@ -98,10 +98,10 @@ func filled(now time.Time, all ...*state) *collectors {
 	c := newCollectors(func() []namedState { return unique(all) }, func() time.Time { return now })
 	c.decided("gpu1:8000", route.ReasonPrefix, 20*time.Microsecond)
 	c.decided("gpu2:8000", route.ReasonLoad, 90*time.Microsecond)
-	c.fallbacks.WithLabelValues(whyMethod).Inc()
+	c.fellBack(whyMethod)
 	c.began(80*time.Millisecond, 120*time.Millisecond)
 	c.began(300*time.Millisecond, 200*time.Millisecond)
-	c.ended(800, &route.Usage{PromptTokens: 1000, CachedTokens: 768, CachedKnown: true})
+	c.ended(&choice{Choice: route.Choice{MatchedTokens: 800}}, &route.Usage{PromptTokens: 1000, CachedTokens: 768, CachedKnown: true})
 	c.scraped("gpu1:8000", "", 4*time.Millisecond)
 	c.scraped("gpu2:8000", "refused", time.Millisecond)
 	return c

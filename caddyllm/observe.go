@@ -40,7 +40,7 @@ func (a *attempt) firstByte() {
 	now := time.Now()
 	a.flight.policy.shared.firstByte(now, a.choice.Ticket)
 	if a.choice.stream {
-		observeFirstToken(a.choice.FirstToken, now.Sub(a.began))
+		metrics.began(a.choice.FirstToken, now.Sub(a.began))
 		a.flight.policy.shared.journal.began(now, a.entry, a.choice.FirstToken, now.Sub(a.began))
 	}
 }
@@ -64,7 +64,7 @@ func (a *attempt) finish(end route.End, usage *route.Usage) {
 	now, shared := time.Now(), a.flight.policy.shared
 	if a.choice.prompt {
 		shared.done(now, a.choice.Ticket, end, usage)
-		observeEnd(&a.choice, usage)
+		metrics.ended(&a.choice, usage)
 	}
 	shared.journal.ended(now, a.entry, end, &a.choice, usage)
 }

@@ -43,7 +43,7 @@ type LLMPrefix struct {
 	// How many bytes of a request body are looked into, 1 KiB to 256 MiB. A
 	// larger body is streamed to the upstream; its beginning still gives
 	// affinity where it holds the prompt. Each request keeps as much of its
-	// body until its answer ends, so that a retry can send it again; a coded
+	// body until its answer begins, so that a retry can send it again; a coded
 	// body takes as much again while it is decoded. Default: 8 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 

@@ -269,7 +269,7 @@ func (f *flight) choose(pool reverseproxy.UpstreamPool, r *http.Request, w http.
 	// Unlike the decision, the fallback policy doesn't know what was tried.
 	u := p.fallback.Select(untried(pool, f.tried), r, w)
 	if u != nil {
-		countFallback(f.why)
+		metrics.fellBack(f.why)
 	}
 	return choice{reason: "fallback:" + f.why}, u
 }
@@ -315,7 +315,7 @@ func (f *flight) decide(d *desk, r *http.Request, began time.Time) (choice, *rev
 	}
 	u := d.ups[from+picked.Index]
 	shared.sessions.put(f.session, u.Dial)
-	observeDecision(u.Dial, picked.Reason, time.Since(began))
+	metrics.decided(u.Dial, picked.Reason, time.Since(began))
 	c := choice{Choice: picked, reason: string(picked.Reason), prompt: true, stream: req.Stream, several: req.Sequences > 1}
 	if n := len(req.Chain); n > 0 {
 		c.blocks, c.first, c.last = n, req.Chain[0], req.Chain[n-1]

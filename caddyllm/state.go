@@ -115,7 +115,7 @@ func (s *state) view(now time.Time) ([]route.Upstream, route.Index) {
 func (s *state) Scraped(r scrape.Result) {
 	s.learn(&r)
 	if r.First { // several states may share a scrape
-		observeScrape(r.Upstream, r.Reason, r.Took)
+		metrics.scraped(r.Upstream, r.Reason, r.Took)
 	}
 	switch upstream := zap.String("upstream", r.Upstream); {
 	case !r.Changed:

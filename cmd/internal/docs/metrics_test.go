@@ -125,19 +125,43 @@ func constants(t *testing.T, file, start string) (values []string) {
 }
 
 // Every reason, result or place that a metric, a log line or a header may tell
-// is explained.
+// is explained, where such words are.
 func TestReasonsAreExplained(t *testing.T) {
-	page := source(t, "docs/metrics.md")
-	var all []string
-	all = append(all, constants(t, "select.go", "why")...)
-	all = append(all, constants(t, "route/api.go", "Reason")...)
-	all = append(all, constants(t, "internal/scrape/attempt.go", "Reason")...)
-	all = append(all, constants(t, "guard.go", "in")...)
-	for _, reason := range all {
-		if !regexp.MustCompile("(?m)^\\|[^|]*`" + reason + "`").MatchString(page) {
-			t.Errorf("docs/metrics.md doesn't explain %q", reason)
+	for title, words := range map[string][]string{
+		"Reasons of a decision": constants(t, "route/api.go", "Reason"),
+		"Reasons of a fallback": constants(t, "select.go", "why"),
+		"Results of a scrape":   append(constants(t, "internal/scrape/attempt.go", "Reason"), "ok"),
+		"Places of a fault":     constants(t, "guard.go", "in"),
+	} {
+		known := make(map[string]bool)
+		for line := range strings.Lines(part(t, "docs/metrics.md", title)) {
+			if cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |"); ok && strings.HasPrefix(line, "| `") {
+				for _, m := range span.FindAllStringSubmatch(cell, -1) {
+					known[m[1]] = true
+				}
+			}
+		}
+		for _, word := range words {
+			if !known[word] {
+				t.Errorf("docs/metrics.md, %s, doesn't explain %q", title, word)
+			}
+			delete(known, word)
+		}
+		for word := range known {
+			t.Errorf("docs/metrics.md, %s, explains %q, which nothing tells", title, word)
 		}
 	}
+}
+
+// part is what stands below a heading of a page, to the next.
+func part(t *testing.T, path, title string) string {
+	t.Helper()
+	_, after, ok := strings.Cut(source(t, path), "# "+title+"\n")
+	if !ok {
+		t.Fatalf("%s has no part %q", path, title)
+	}
+	before, _, _ := strings.Cut(after, "\n#")
+	return before
 }
 
 var placeholder = regexp.MustCompile(`\{http\.reverse_proxy\.llm\.[a-z_.*]*[a-z_*]\}`)

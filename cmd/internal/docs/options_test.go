@@ -106,7 +106,7 @@ func TestOptionsAreDescribed(t *testing.T) {
 	}
 	grammar, _, _ := strings.Cut(source(t, "docs/options.md"), "###")
 	for _, name := range known {
-		if !regexp.MustCompile(`(?m)^    ` + name + ` `).MatchString(grammar) {
+		if !regexp.MustCompile(`(?m)^        ` + name + ` `).MatchString(grammar) {
 			t.Errorf("the grammar in docs/options.md lacks %s", name)
 		}
 	}
