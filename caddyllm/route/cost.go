@@ -78,6 +78,7 @@ type outlook struct {
 	unknown others  // what others bring where no page counts
 	least   float64 // S' where it is least
 	heard   float64 // weight of the queue that others bring
+	apart   float64 // how far first tokens come one by one
 	own     own     // of the candidate last looked at
 	blocks  int32   // that it holds; -1: none was looked at
 	best    int     // the candidate of least cost
@@ -161,6 +162,7 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 		prompt: r.bounded(r.tokens.of(q.Model)*float64(max(q.Bytes, 0)) + float64(max(q.ExtraTokens, 0))),
 		block:  r.blockTokens(q.Model),
 		heard:  1,
+		apart:  r.apart.share(),
 		blocks: -1,
 	}
 	r.look(now, min(len(q.Chain), popularBlocks), &o)
@@ -283,7 +285,10 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 	brought.waiting *= o.heard
 	pace := 1 / u.rate // seconds per token
 	joining := 0.0
-	t.ahead, t.step, joining = u.turn(now, pace, r.apart.share(), r.flights)
+	t.ahead, t.step = 0, 0
+	if len(u.queue) > 0 || u.decoding > 0 {
+		t.ahead, t.step, joining = u.turn(now, pace, o.apart, r.flights)
+	}
 	t.ahead += brought.waiting * r.answers.work
 	t.memory = r.memoryWait(u, o.prompt, c.known)
 	t.strain = stall * (float64(u.decoding) + brought.running) * pace

@@ -51,6 +51,7 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 		prompt: min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), max(slices.Max(capacities), longPrompt), maxPrompt),
 		block:  r.blockTokens(q.Model),
 		heard:  1,
+		apart:  r.apart.share(),
 	}
 	for _, b := range known {
 		o.unknown.waiting += b.waiting
