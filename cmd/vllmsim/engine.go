@@ -38,6 +38,9 @@ func (o *options) engine(f *pflag.FlagSet) (simengine.Config, error) {
 	if o.engines < 1 || o.engines > live.RanksMax {
 		return none, fmt.Errorf("checking --data-parallel-size: %d, want 1 to %d", o.engines, live.RanksMax)
 	}
+	if o.maxQueued < 0 {
+		return none, fmt.Errorf("checking --max-num-queued-reqs: %d, want 0 or more", o.maxQueued)
+	}
 	if o.slots < 1 {
 		return none, fmt.Errorf("checking --max-loras: %d, want 1 or more", o.slots)
 	}
@@ -105,7 +108,7 @@ func (o *options) asVersion(f *pflag.FlagSet, fitted bool, c *simengine.Config) 
 		c.AdmitByChunk = !since(vllmmetrics.V019)
 	}
 	c.LongPrefillAlone = !since(vllmmetrics.Main)
-	for _, name := range []string{"watermark", "long-prefill-token-threshold-adaptive"} {
+	for _, name := range []string{"watermark", "long-prefill-token-threshold-adaptive", "max-num-queued-reqs"} {
 		if f.Changed(name) && !since(vllmmetrics.Main) {
 			return fmt.Errorf("checking --%s: %s doesn't have it", name, o.profile)
 		}

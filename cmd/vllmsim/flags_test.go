@@ -145,7 +145,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		{"--prefill-us-per-token", "NaN"}, {"--max-model-len", "1"}, {"--max-num-batched-tokens", "15", "--max-num-seqs", "1"},
 		{"--max-num-batched-tokens", "512"}, {"--data-parallel-size", "0"}, {"--data-parallel-size", "65"}, {"--max-loras", "0"},
 		{"--scheduling-policy", "lifo"}, {"--watermark", "1"}, {"--watermark", "0.1", "--profile", "vllm-0.19"}, {"--watermark", "NaN"},
-		{"--long-prefill-token-threshold", "-1"}, {"--long-prefill-token-threshold", "200000"},
+		{"--long-prefill-token-threshold", "-1"}, {"--max-num-queued-reqs", "-1"}, {"--max-num-queued-reqs", "1", "--profile", "vllm-0.11"}, {"--long-prefill-token-threshold", "200000"},
 		{"--long-prefill-token-threshold-adaptive", "--profile", "vllm-0.11"},
 	} {
 		if _, c, err := parsed(t, args...); err == nil {

@@ -53,6 +53,7 @@ type options struct {
 	longPrefill                                           int
 	longPrefillAdaptive                                   bool
 	watermark                                             float64
+	maxQueued                                             int
 }
 
 func newRoot() *cobra.Command {
@@ -107,6 +108,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.async, "async-scheduling", false, "compose each step while the one before it is computed; if not given, as the version of --profile does: since 0.14")
 	f.IntVar(&o.longPrefill, "long-prefill-token-threshold", 0, "most tokens of one prompt in a step, while there are others; 0 for no bound")
 	f.BoolVar(&o.longPrefillAdaptive, "long-prefill-token-threshold-adaptive", false, "raise that to an even share of the step")
+	f.IntVar(&o.maxQueued, "max-num-queued-reqs", 0, "requests that run or wait; those beyond get 503; 0 for no bound")
 	f.Float64Var(&o.watermark, "watermark", 0, "share of the KV blocks to keep free when a request is let in beside others, 0 or more and less than 1")
 	f.StringVar(&o.policy, "scheduling-policy", "fcfs", "order of the queue: fcfs or priority")
 	f.DurationVar(&o.stepBase, "step-base", 0, "time of a step that does next to nothing")

@@ -134,6 +134,7 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 		ServedModels:          o.served,
 		Driver:                s.engines,
 		Exporter:              exporter,
+		MaxQueued:             o.maxQueued,
 		Version:               vllmmetrics.Profile(o.profile).Version(),
 		Seed:                  o.seed,
 		Instance:              strconv.Itoa(i),

@@ -48,6 +48,20 @@ func (s *Server) generate(x *exchange, a *api) {
 	}
 }
 
+// queue counts n more sequences, unless that is more than there may be.
+func (s *Server) queue(n int) bool {
+	if now := s.queued.Add(int64(n)); s.c.MaxQueued == 0 || now <= int64(s.c.MaxQueued) {
+		return true
+	}
+	s.queued.Add(int64(-n))
+	if s.c.Exporter != nil {
+		s.c.Exporter.ObserveRejection()
+	}
+	return false
+}
+
+var busy = &apiError{http.StatusServiceUnavailable, "Service Unavailable", "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.", ""}
+
 // readJob makes a job of a body.
 func (s *Server) readJob(x *exchange, a *api, body []byte) (*job, *apiError) {
 	if !isJSON(x.r) {
@@ -83,6 +97,9 @@ func (s *Server) submit(j *job) (*outputs, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	if !s.queue(len(j.sequences)) {
+		return nil, busy
+	}
 	streams := make([]*live.Stream, 0, len(j.sequences))
 	for _, q := range j.sequences {
 		// The request's context is watched by who waits for the stream.
@@ -94,10 +111,11 @@ func (s *Server) submit(j *job) (*outputs, *apiError) {
 		for _, stream := range streams {
 			stream.Close()
 		}
+		s.queued.Add(int64(-len(j.sequences)))
 		return nil, s.refused(q, err)
 	}
 	j.rank = streams[0].Rank()
-	return merge(streams), nil
+	return merge(streams, func() { s.queued.Add(int64(-j.unfinished)) }), nil
 }
 
 // refused is the answer to a sequence that the engine didn't take.
@@ -108,7 +126,7 @@ func (s *Server) refused(q *sequence, err error) *apiError {
 	case errors.Is(err, simengine.ErrBadRequest):
 		return refuse("", "%v", err)
 	case errors.Is(err, simengine.ErrFull):
-		return &apiError{http.StatusServiceUnavailable, "Service Unavailable", "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.", ""}
+		return busy
 	case errors.Is(err, live.ErrStopped):
 		s.dead.Store(true)
 	}
@@ -153,6 +171,7 @@ func (j *job) receive(ctx context.Context, o *outputs) (q *sequence, before int,
 		q.done = true
 		q.finish = out.Reason
 		j.unfinished--
+		j.s.queued.Add(-1)
 	}
 	if out.Reason == simengine.ReasonAbort { // put to sleep
 		q.cut(q.generated)

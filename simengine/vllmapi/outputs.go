@@ -11,6 +11,7 @@ import (
 type outputs struct {
 	one   *live.Stream // if there is only one
 	joint *live.Joint  // else
+	left  func()       // is told at the end
 }
 
 type output struct {
@@ -20,11 +21,11 @@ type output struct {
 	err   error
 }
 
-func merge(streams []*live.Stream) *outputs {
+func merge(streams []*live.Stream, left func()) *outputs {
 	if len(streams) == 1 {
-		return &outputs{one: streams[0]}
+		return &outputs{one: streams[0], left: left}
 	}
-	return &outputs{joint: live.Join(streams...)}
+	return &outputs{joint: live.Join(streams...), left: left}
 }
 
 // next waits for output of any stream, of several in the order of the engine's
@@ -45,4 +46,5 @@ func (o *outputs) close() {
 	} else {
 		o.joint.Close()
 	}
+	o.left()
 }

@@ -54,6 +54,11 @@ type Config struct {
 	// Options.Observe should be its Observe.
 	Exporter *vllmmetrics.Exporter
 
+	// MaxQueued bounds the requests that run or wait, choices counted one by one:
+	// those beyond get 503, as with vLLM's --max-num-queued-reqs. Default 0, no
+	// bound but the engine's MaxRequests.
+	MaxQueued int
+
 	// Version is what /version tells; default Version.
 	Version string
 
@@ -134,6 +139,7 @@ type Server struct {
 	ids         atomic.Uint64 // of answers and other things, so far
 	idSeed      uint64
 	inFlight    atomic.Int64 // requests to generate
+	queued      atomic.Int64 // sequences that run or wait
 	dead        atomic.Bool  // a request found the driver stopped
 }
 

@@ -62,6 +62,7 @@ type page struct {
 	registry   *prometheus.Registry
 	histograms []*histograms // by engine
 	http       *httpMetrics
+	server     *serverWide
 }
 
 // New returns a page with every series at 0.
@@ -99,7 +100,7 @@ func New(o Options) (*Exporter, error) {
 
 func (e *Exporter) newPage(start time.Time) (*page, error) {
 	o := e.options
-	p := &page{registry: prometheus.NewRegistry(), http: newHTTPMetrics()}
+	p := &page{registry: prometheus.NewRegistry(), http: newHTTPMetrics(), server: newServerWide(o, start)}
 	collectors := p.http.collectors(o.Profile)
 	for i := range o.Engines {
 		engine := strconv.Itoa(i)
@@ -113,7 +114,7 @@ func (e *Exporter) newPage(start time.Time) (*page, error) {
 		s.describe(o.Cache.labels(o.Profile, engine))
 		collectors = append(append(collectors, s), h.collectors()...)
 	}
-	collectors = append(collectors, newServerWide(o, start))
+	collectors = append(collectors, p.server)
 	if o.MaxLoRAs > 0 {
 		collectors = append(collectors, newLoRAInfo(o))
 	}
