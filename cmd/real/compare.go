@@ -167,6 +167,9 @@ func (c *comparison) measureAll(ctx context.Context, dir string, t *trace.Trace,
 		return nil, err
 	}
 	fmt.Fprintf(stderr, "replaying %d requests at a speed of %.2f, %.0f s each time\n", t.Requests(), speed, length(t).Seconds()/speed)
+	if speed == slowest {
+		fmt.Fprintln(stderr, "the servers are slower than that: requests under way will fill the caches, and bounds may be missed for it")
+	}
 	var outcomes []outcome
 	for _, name := range slices.Concat([]string{pinned}, policies, []string{killed}) {
 		if err := empty(ctx, servers); err != nil {
