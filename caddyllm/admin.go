@@ -77,7 +77,7 @@ func (adminAPI) forget(w http.ResponseWriter, r *http.Request) error {
 	result, stateKnown, known := forgotten{Upstream: address}, false, false
 	for _, named := range namedStates() {
 		s := named.state
-		if name != "" && s.name != name {
+		if !named.called(name) {
 			continue
 		}
 		stateKnown = true

@@ -67,7 +67,7 @@ func TestExplainGolden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLookout(t, LLMPrefix{State: "golden"}, "a:1", "b:1", "c:1", "d:1")
 		l.story()
-		_, text, _ := ask(t, "POST", "/llm_prefix/explain?state=golden", chatBody("First conversation.", 700))
+		_, text, _ := ask(t, "POST", "/llm_prefix/explain?state=golden", chatBody("Conversation 0.", 700))
 		goldenJSON(t, "explain.json", []byte(text))
 	})
 }
@@ -79,7 +79,7 @@ func TestExplainIsWhatTheGatewayDoes(t *testing.T) {
 		l := newLookout(t, LLMPrefix{SessionHeader: "X-Session"}, "a:1", "b:1", "c:1", "d:1")
 		l.story()
 		for i := range 40 {
-			body := chatBody([]string{"First conversation.", "Another one.", "A third."}[i%3]+strings.Repeat("!", i/9), 100+37*i)
+			body := chatBody([]string{"Conversation 0.", "Conversation 2.", "Conversation 1."}[i%3]+strings.Repeat("!", i/9), 100+37*i)
 			before := l.p.shared.report(time.Now(), "", keptDecisions)
 			e := explained(t, "/llm_prefix/explain", body)
 			if after := l.p.shared.report(time.Now(), "", keptDecisions); !reflect.DeepEqual(before, after) {
@@ -114,7 +114,7 @@ func TestExplainKeepsSessionsAndResponses(t *testing.T) {
 	if e.Choice.Upstream != "b:1" || e.Choice.DecidedBy != "response" || e.Choice.Reason != string(route.ReasonSession) {
 		t.Errorf("a prompt that goes on from a response of b:1 is explained as %+v", *e.Choice)
 	}
-	if e.Upstreams[1].Address != "a:1" || e.Upstreams[1].Standing != "unavailable" {
+	if e.Upstreams[1].Address != "a:1" || e.Upstreams[1].Standing != "lacks_response" {
 		t.Errorf("the upstream without the response ranks as %+v", e.Upstreams[1])
 	}
 }

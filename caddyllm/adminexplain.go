@@ -55,8 +55,9 @@ type foreseen struct {
 // the sum of queue, prefill, stall, copy, memory and step.
 type upstreamTerms struct {
 	Address string `json:"address"`
-	// `sound`; `suspect` is chosen only if no other is sound; `unavailable` is
-	// not chosen at all, and has no terms.
+	// `sound`; `suspect` is chosen only if no other is sound. The others are not
+	// chosen at all and have no terms: `unavailable` by the proxy's health checks
+	// and limits, `lacks_response` that the prompt goes on from.
 	Standing      string  `json:"standing"`
 	MatchedTokens int     `json:"matched_tokens"`
 	MatchedBlocks int     `json:"matched_blocks"`
@@ -85,8 +86,12 @@ func (adminAPI) explain(w http.ResponseWriter, r *http.Request) error {
 	}
 	var shared *state
 	for _, named := range namedStates() {
-		if s := named.state; s.name == cmp.Or(name, defaultState) || name == "" && shared == nil {
-			shared = s
+		if named.name == cmp.Or(name, defaultState) {
+			shared = named.state
+			break
+		}
+		if shared == nil && named.called(name) {
+			shared = named.state
 		}
 	}
 	if shared == nil {
@@ -145,7 +150,7 @@ func (p *LLMPrefix) foresee(asking *http.Request, path string, asked []string) (
 			e.Choice.Reason, e.Choice.DecidedBy = string(route.ReasonSession), "response"
 			for i, t := range targets {
 				if i < from || i >= to {
-					out = append(out, t.ID)
+					e.Upstreams = append(e.Upstreams, upstreamTerms{Address: t.ID, Standing: "lacks_response"})
 				}
 			}
 		}

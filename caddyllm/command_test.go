@@ -56,32 +56,36 @@ func command(name, stdin string, args ...string) (stdout string, err error) {
 }
 
 func TestPrintedStatusGolden(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLookout(t, LLMPrefix{State: "golden"}, "a:1", "b:1", "c:1", "d:1")
-		l.story()
-		_, text, _ := ask(t, "GET", "/llm_prefix/state", "")
-		var out strings.Builder
-		if err := printStatus(&out, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		goldenText(t, "status.txt", out.String())
-	})
+	text, err := os.ReadFile("testdata/status/state.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
+	if err := printStatus(&out, text); err != nil {
+		t.Fatal(err)
+	}
+	goldenText(t, "status.txt", out.String())
+	out.Reset()
 	if err := printStatus(&out, []byte(`{"states":[]}`)); err != nil || out.String() != "No loaded configuration has lb_policy llm_prefix.\n" {
 		t.Errorf("without a state: %q, %v", out.String(), err)
 	}
 }
 
 func TestPrintedExplanationGolden(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLookout(t, LLMPrefix{State: "golden"}, "a:1", "b:1", "c:1", "d:1")
-		l.story()
-		e := explained(t, "/llm_prefix/explain?state=golden", chatBody("First conversation.", 700))
-		var out strings.Builder
-		printExplanation(&out, &e)
-		goldenText(t, "explain.txt", out.String())
-	})
 	var out strings.Builder
+	printExplanation(&out, &explanation{
+		Path: "/v1/chat/completions", Kind: "chat",
+		Prompt: &promptLengths{Tokens: 1700, Blocks: 27, FirstBlock: "f148205d9e3dd128", Hash: "ae670cf2e338847e"},
+		Choice: &foreseen{Upstream: "b:1", Reason: "load", DecidedBy: "cost", FirstToken: 0.2886},
+		Upstreams: []upstreamTerms{
+			{Address: "b:1", Standing: "sound", Prefill: 0.2886, Cost: 0.2886, FirstToken: 0.2886},
+			{Address: "d:1", Standing: "sound", MatchedTokens: 1638, MatchedBlocks: 27, Queue: 0.2174, Prefill: 0.1113, Stall: 0.0011, Cost: 0.3298, FirstToken: 0.3287},
+			{Address: "c:1", Standing: "suspect", Prefill: 0.2886, Stall: 0.0105, Copy: -0.1, Cost: 0.1991, FirstToken: 0.2886},
+			{Address: "e:1", Standing: "unavailable"},
+		},
+	})
+	goldenText(t, "explain.txt", out.String())
+	out.Reset()
 	printExplanation(&out, &explanation{Path: "/v1/models", Fallback: whyPath})
 	if out.String() != "/v1/models goes to the fallback policy: path\n" {
 		t.Errorf("a fallback is told as %q", out.String())

@@ -93,7 +93,7 @@ func printExplanation(w io.Writer, e *explanation) {
 	t.row("UPSTREAM", "", "MATCHED", "QUEUE", "PREFILL", "STALL", "COPY", "MEMORY", "STEP", "COST", "FIRST TOKEN")
 	for i := range e.Upstreams {
 		u := &e.Upstreams[i]
-		if u.Standing == "unavailable" {
+		if u.Cost == 0 { // not chosen at all
 			t.row(u.Address, u.Standing, "-", "-", "-", "-", "-", "-", "-", "-", "-")
 			continue
 		}

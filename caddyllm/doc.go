@@ -25,7 +25,7 @@
 // Per request in flight, its body up to max_body. Per upstream, one GET of its
 // metrics each scrape_interval, all from one goroutine per process.
 // Per state, an index of memory bytes at most. One lock is taken for a few
-// microseconds per decision, first byte and end.
+// microseconds per decision, first byte and end, and another for notes of it.
 //
 // # Reading guide
 //
@@ -39,4 +39,7 @@
 // scrapetransport.go the way of a scrape through its transport, pages.go where
 // an upstream's metrics are. state.go is what reloads keep, polling.go what the
 // process shares; metrics.go what Prometheus sees.
+//
+// Operators ask through admin.go, status.go and command.go; statusreport.go has
+// what they are told, and statusjournal.go what is noted for them.
 package caddyllm

@@ -36,7 +36,9 @@ func init() {
 // It shows addresses of upstreams and how much they are used, to all who reach
 // it, and never text of a prompt. Guard it with `basic_auth` or `remote_ip`.
 //
-// It costs nothing while nobody looks.
+// While nobody looks, it costs no more than the policy's notes: a few
+// assignments for each request, a ring of the last decisions, and 6 KB for each
+// upstream.
 type LLMStatus struct {
 	// The name of the state to show. Default: all states.
 	State string `json:"state,omitempty"`

@@ -2,6 +2,7 @@ package caddyllm
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/scrape"
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
@@ -15,6 +16,7 @@ const (
 	stateFailing     = "failing"     // its last requests failed
 	stateFrozen      = "frozen"      // it has work, and nothing comes of it
 	stateSleeping    = "sleeping"    // its page says that it sleeps
+	stateUnscraped   = "unscraped"   // its metrics aren't asked for: scrape is off
 	stateUnknown     = "unknown"     // its queue was never seen
 	stateStale       = "stale"       // its queue was seen too long ago to count
 	stateCold        = "cold"        // nothing is believed to be in its prefix cache
@@ -35,6 +37,8 @@ func standing(v *view, scrapeError string) (state, hint string) {
 		return stateFrozen, "It has requests, and neither answers nor metrics move. It gets one now and then to see. Is the engine stuck? See its log, or restart it."
 	case v.State == route.StateAsleep:
 		return stateSleeping, "The engine sleeps and gets no requests while others are awake. POST /wake_up wakes it."
+	case !v.scraped && v.State != route.StateFresh:
+		return stateUnscraped, ""
 	case v.State == route.StateStale:
 		return stateStale, "Its queue was seen too long ago to count, so it is routed to by own traffic alone. " + scrapeHint(scrapeError)
 	case v.State != route.StateFresh:
@@ -54,7 +58,7 @@ func scrapeHint(scrapeError string) string {
 	_, _ = fmt.Sscanf(scrapeError, "%s %d", &reason, &status)
 	switch reason {
 	case "":
-		return "No scrape has ended yet, or scrape is off."
+		return "No scrape has ended yet."
 	case scrape.ReasonRefused:
 		return "Nothing listens at its metrics' address: is the engine up?"
 	case scrape.ReasonTimeout:
@@ -93,7 +97,7 @@ func advise(r *stateReport) []string {
 	}
 	poor := 0
 	for i := range r.Upstreams {
-		if u := &r.Upstreams[i]; u.State != stateOK && u.State != stateCold && u.State != stateRemoved {
+		if u := &r.Upstreams[i]; !slices.Contains([]string{stateOK, stateCold, stateUnscraped, stateRemoved}, u.State) {
 			poor++
 		}
 	}

@@ -41,6 +41,7 @@ type journal struct {
 
 // decision is one choice, and what came of it.
 type decision struct {
+	number    uint64 // counted from 1
 	at        time.Time
 	upstream  string
 	reason    string
@@ -104,10 +105,9 @@ type ledger struct {
 	steps [keptSteps]step
 	last  int64 // the newest step's number
 	// Of the last scrape; reason is empty if it was good.
-	scraped bool
-	reason  string
-	status  int
-	engine  string
+	reason string
+	status int
+	engine string
 }
 
 // step sums what happened within stepSpan.
@@ -121,9 +121,9 @@ type step struct {
 	// First tokens of streamed answers, and the sums of their times, seconds.
 	firsts            uint32
 	predicted, actual float32
-	ended, lost       uint32 // attempts that ended; those of them that failed
+	lost              uint32 // attempts that failed
 	// Of the last scrape in the step; -1 if the queue is unknown.
-	waiting, running, kv float32
+	waiting, running float32
 }
 
 // entry names a decision's place in the journal, for what comes of it. The
@@ -148,7 +148,7 @@ func (j *journal) decided(now time.Time, kind prompt.Kind, upstream string, atte
 	d := &j.ring[j.noted%keptDecisions]
 	j.noted++
 	*d = decision{
-		at: now, upstream: upstream, reason: c.reason, kind: kind, attempt: attempt,
+		number: j.noted, at: now, upstream: upstream, reason: c.reason, kind: kind, attempt: attempt,
 		blocks: c.blocks, first: c.first, last: c.last,
 		prompt: c.PromptTokens, matched: c.MatchedTokens, cached: -1, predicted: c.FirstToken,
 	}
@@ -187,7 +187,6 @@ func (j *journal) ended(now time.Time, e entry, end route.End, c *choice, usage 
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := e.ledger.step(now)
-	s.ended++
 	if end == route.Failed {
 		s.lost++
 	}
@@ -211,16 +210,13 @@ func (j *journal) scraped(now time.Time, r *scrape.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l := j.ledger(now, r.Upstream)
-	l.scraped, l.reason, l.status = true, r.Reason, r.Status
+	l.reason, l.status = r.Reason, r.Status
 	if r.Page == nil {
 		return
 	}
 	l.engine = r.Page.Engine
 	if s, load := l.step(now), &r.Page.Load; !load.Empty() {
-		s.waiting, s.running, s.kv = float32(load.Waiting.Value), float32(load.Running.Value), -1
-		if load.KVUsage.Known {
-			s.kv = float32(load.KVUsage.Value)
-		}
+		s.waiting, s.running = float32(load.Waiting.Value), float32(load.Running.Value)
 	}
 }
 
@@ -260,7 +256,7 @@ func (l *ledger) step(now time.Time) *step {
 	number := stepNumber(now)
 	s := &l.steps[uint64(number)%keptSteps]
 	if s.number != number {
-		*s = step{number: number, waiting: -1, running: -1, kv: -1}
+		*s = step{number: number, waiting: -1, running: -1}
 		l.last = max(l.last, number)
 	}
 	return s
@@ -272,7 +268,7 @@ func (l *ledger) window(now time.Time) (steps [keptSteps]step) {
 	newest := stepNumber(now)
 	for i := range steps {
 		number := newest - keptSteps + 1 + int64(i)
-		steps[i] = step{number: number, waiting: -1, running: -1, kv: -1}
+		steps[i] = step{number: number, waiting: -1, running: -1}
 		if s := &l.steps[uint64(number)%keptSteps]; s.number == number {
 			steps[i] = *s
 		}

@@ -114,7 +114,7 @@ func TestMembersOfSeveralProxies(t *testing.T) {
 	for _, p := range proxies {
 		u.join(p)
 	}
-	want := []member{{"a:1", true}, {"b:1", true}, {"c:1", true}, {"d:1", true}, {"f:1", true}}
+	want := []member{{"a:1", true, false}, {"b:1", true, false}, {"c:1", true, false}, {"d:1", true, false}, {"f:1", true, false}}
 	if got := u.members(); !slices.Equal(got, want) {
 		t.Errorf("members are %v, want %v", got, want)
 	}

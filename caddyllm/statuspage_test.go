@@ -146,6 +146,12 @@ func TestStatusOfOneState(t *testing.T) {
 	if got := names(""); len(got) != 3 || got[1] == got[2] {
 		t.Errorf("llm_status shows %q, want three names", got)
 	}
+	if got := names(names("")[2]); len(got) != 1 {
+		t.Errorf("asked for by the name that it is listed by, %q are shown", got)
+	}
+	if e := explained(t, "/llm_prefix/explain?state="+url.QueryEscape(names("")[2]), chatBody("Hello.", 3)); e.Choice == nil {
+		t.Errorf("a state asked for by that name explains %+v", e)
+	}
 	if w := visit(t, newStatus(t, "other"), "GET", "/state.json", "/state.json"); w.Code != 404 {
 		t.Errorf("state.json of a state that isn't there: %d, want 404", w.Code)
 	}

@@ -72,8 +72,8 @@ type stateSeries struct {
 // upstreamReport is one upstream.
 type upstreamReport struct {
 	Address string `json:"address"` // as the config has it
-	// One of ok, cold, unknown, stale, frozen, sleeping, failing, unavailable
-	// and removed.
+	// One of ok, cold, unscraped, unknown, stale, frozen, sleeping, failing,
+	// unavailable and removed.
 	State     string `json:"state"`
 	Hint      string `json:"hint"` // what that means and what to do; empty if all is well
 	Engine    string `json:"engine,omitempty"`
@@ -115,6 +115,7 @@ type upstreamSeries struct {
 // decisionReport is one decision. Hashes tell prompts apart and say nothing of
 // their text.
 type decisionReport struct {
+	Number        uint64    `json:"number"` // counted since the state began
 	Time          time.Time `json:"time"`
 	Upstream      string    `json:"upstream"`
 	Reason        string    `json:"reason"`
@@ -137,11 +138,18 @@ type decisionReport struct {
 func reportStates(now time.Time, name string, decisions int) (report, bool) {
 	r := report{Time: now.UTC(), States: []stateReport{}}
 	for _, named := range namedStates() {
-		if name == "" || named.state.name == name {
+		if named.called(name) {
 			r.States = append(r.States, named.state.report(now, named.name, decisions))
 		}
 	}
 	return r, name == "" || len(r.States) > 0
+}
+
+// called says whether a state may be asked for by a name: the one that it is
+// listed by, or the one in the config, which others may share. Empty stands for
+// all.
+func (n namedState) called(name string) bool {
+	return name == "" || n.name == name || n.state.name == name
 }
 
 func (s *state) report(now time.Time, name string, decisions int) stateReport {
@@ -184,6 +192,7 @@ type view struct {
 	route.Upstream
 	member    bool // of a loaded config
 	available bool
+	scraped   bool // its metrics are asked for
 }
 
 // known lists the upstreams that the configs name and those that the router
@@ -194,13 +203,13 @@ func (s *state) known(now time.Time) []view {
 	for _, u := range s.snapshot(now) {
 		v := view{Upstream: u}
 		if i, ok := slices.BinarySearchFunc(members, u.ID, func(m member, id string) int { return cmp.Compare(m.dial, id) }); ok {
-			v.member, v.available = true, members[i].available
+			v.member, v.available, v.scraped = true, members[i].available, members[i].scraped
 			members = slices.Delete(members, i, i+1)
 		}
 		all = append(all, v)
 	}
 	for _, m := range members {
-		all = append(all, view{Upstream: route.Upstream{ID: m.dial}, member: true, available: m.available})
+		all = append(all, view{Upstream: route.Upstream{ID: m.dial}, member: true, available: m.available, scraped: m.scraped})
 	}
 	slices.SortFunc(all, func(a, b view) int {
 		if a.member != b.member {
@@ -259,7 +268,8 @@ func reportDecisions(all []decision) []decisionReport {
 	for i := range all {
 		d := &all[i]
 		r := decisionReport{
-			Time: d.at.UTC().Truncate(time.Millisecond), Upstream: d.upstream, Reason: d.reason, Kind: d.kind.String(), Attempt: d.attempt,
+			Number: d.number,
+			Time:   d.at.UTC().Truncate(time.Millisecond), Upstream: d.upstream, Reason: d.reason, Kind: d.kind.String(), Attempt: d.attempt,
 			Blocks: d.blocks, PromptTokens: d.prompt, MatchedTokens: d.matched, Outcome: outcomes[d.outcome],
 		}
 		if d.blocks > 0 {

@@ -36,7 +36,7 @@ func (s *users) newest() *LLMPrefix {
 }
 
 // members are the upstreams of all policies together, by address. One that any
-// proxy may use counts as available.
+// proxy may use counts as available, and one that any asks as scraped.
 func (s *users) members() []member {
 	s.mu.Lock()
 	all := slices.Clone(s.all)
@@ -45,17 +45,15 @@ func (s *users) members() []member {
 	for _, u := range all {
 		found = append(found, u.members()...)
 	}
-	slices.SortStableFunc(found, func(a, b member) int {
-		if a.dial != b.dial {
-			return cmp.Compare(a.dial, b.dial)
+	slices.SortFunc(found, func(a, b member) int { return cmp.Compare(a.dial, b.dial) })
+	kept := found[:0]
+	for _, m := range found {
+		if n := len(kept); n > 0 && kept[n-1].dial == m.dial {
+			kept[n-1].available = kept[n-1].available || m.available
+			kept[n-1].scraped = kept[n-1].scraped || m.scraped
+			continue
 		}
-		if a.available == b.available {
-			return 0
-		}
-		if a.available {
-			return -1
-		}
-		return 1
-	})
-	return slices.CompactFunc(found, func(a, b member) bool { return a.dial == b.dial })
+		kept = append(kept, m)
+	}
+	return kept
 }

@@ -233,23 +233,25 @@ func (u *upstreams) scrape(dial string, expiry time.Duration) error {
 type member struct {
 	dial      string
 	available bool // by the proxy's health checks and limits, as far as it tells
+	scraped   bool // its metrics are asked for
 }
 
 // members lists the config's upstreams, and those that a dynamic source offered
 // last, which count as available.
 func (u *upstreams) members() (all []member) {
+	scraped := u.scraping()
 	if u.begun.Load() && u.proxy != nil {
 		for _, up := range u.proxy.Upstreams {
-			all = append(all, member{up.Dial, up.Available()})
+			all = append(all, member{up.Dial, up.Available(), scraped})
 		}
 	} else {
 		for _, dial := range u.static {
-			all = append(all, member{dial, true})
+			all = append(all, member{dial, true, scraped})
 		}
 	}
 	if u.offered != nil {
 		for _, dial := range u.offered.latest() {
-			all = append(all, member{dial, true})
+			all = append(all, member{dial, true, scraped})
 		}
 	}
 	return all

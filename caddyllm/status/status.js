@@ -112,7 +112,7 @@ function upstreams(s) {
       return x < y ? -way : way;
     });
   }
-  const well = s.upstreams.filter((u) => u.state === "ok" || u.state === "cold").length;
+  const well = s.upstreams.filter((u) => ["ok", "cold", "unscraped"].includes(u.state)).length;
   setText($("counted"), `${well} of ${s.upstreams.length} well` + (wanted ? `, ${all.length} shown` : ""));
   // A hint has a row of its own, below the first of the rows that it is for.
   const items = all.flatMap((u, i) => {
@@ -186,7 +186,7 @@ function fillUpstream(row, item) {
 }
 
 function decisions(s) {
-  rows($("decisions").tBodies[0], s.last_decisions, (d) => `${d.time} ${d.prompt} ${d.upstream} ${d.attempt}`, () => {
+  rows($("decisions").tBodies[0], s.last_decisions, (d) => String(d.number), () => {
     const row = document.createElement("tr");
     for (let i = 0; i < 12; i++) row.append(document.createElement("td"));
     for (const i of [3, 4]) row.cells[i].className = "hash";

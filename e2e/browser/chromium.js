@@ -1,6 +1,5 @@
-// Finds a Chromium, and installs Debian's where that is possible.
+// Finds a Chromium.
 import { accessSync, constants } from "node:fs";
-import { execFileSync } from "node:child_process";
 import { delimiter, join } from "node:path";
 
 function find() {
@@ -20,17 +19,7 @@ function find() {
 }
 
 export function chromiumPath() {
-  let path = find();
-  if (path) return path;
-  if (process.getuid?.() === 0) {
-    try {
-      execFileSync("apt-get", ["update"], { stdio: "ignore" });
-      execFileSync("apt-get", ["install", "--yes", "--no-install-recommends", "chromium"], { stdio: "inherit" });
-      path = find();
-    } catch {
-      // said below
-    }
-  }
+  const path = find();
   if (!path) throw new Error("there is no Chromium: install it (apt-get install chromium), or name it in CHROMIUM");
   return path;
 }

@@ -86,7 +86,11 @@ test("keys sort and filter, and a paused page stands still", async () => {
   assert.notEqual(outline, "none", "the focus can be seen");
   await page.getByRole("button", { name: "Pause" }).press("Space");
   const clock = await page.locator("#clock").innerText();
-  await page.waitForTimeout(2500);
+  await page.evaluate(() => new Promise((done) => {
+    let reports = 0;
+    const other = new EventSource("events");
+    other.onmessage = () => { if (++reports === 3) { other.close(); done(); } };
+  }));
   assert.equal(await page.locator("#clock").innerText(), clock);
   await close(page);
 });
