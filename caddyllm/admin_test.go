@@ -27,6 +27,12 @@ func ask(t *testing.T, method, target, body string) (status int, answer string, 
 		mux.HandleFunc(r.Pattern, func(w http.ResponseWriter, req *http.Request) { failure = r.Handler.ServeHTTP(w, req) })
 	}
 	w := httptest.NewRecorder()
+	room := bodiesRoom.taken.Load()
+	defer func() {
+		if taken := bodiesRoom.taken.Load(); taken != room {
+			t.Errorf("%s %s leaves %d bytes of bodies taken", method, target, taken-room)
+		}
+	}()
 	mux.ServeHTTP(w, httptest.NewRequest(method, target, strings.NewReader(body)))
 	if failure != nil {
 		var api caddy.APIError

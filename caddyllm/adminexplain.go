@@ -123,7 +123,10 @@ func (p *LLMPrefix) foresee(asking *http.Request, path string, asked []string) (
 	if f.why != "" {
 		return e, nil
 	}
-	if f.body = readBody(req, p.settings.maxBody); f.body == nil || len(f.body.kept) == 0 && f.body.whole {
+	if f.body = readBody(req, p.settings.maxBody); f.body != nil {
+		defer f.body.land()
+	}
+	if f.body == nil || len(f.body.kept) == 0 && f.body.whole {
 		return nil, refuse(http.StatusBadRequest, "the body is empty; it must be that of a request to %s", path)
 	}
 	if f.body.err != nil {

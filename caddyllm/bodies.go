@@ -9,13 +9,13 @@ import (
 
 // room bounds what all requests of the process together keep of their bodies.
 type room struct {
-	bound int64 // bytes
+	bound atomic.Int64 // bytes, 0 until the first body comes
 	taken atomic.Int64
 }
 
 // bodiesRoom is what a body is kept in from its reading until its answer begins,
-// or the request ends.
-var bodiesRoom = room{bound: bodiesBound(debug.SetMemoryLimit(-1))}
+// or the request ends, and what it is decoded into.
+var bodiesRoom room
 
 const (
 	// maxBodies is the bound where the process has no memory limit, bytes: 128
@@ -25,11 +25,19 @@ const (
 	bodiesShare = 4
 )
 
-func bodiesBound(limit int64) int64 { return min(maxBodies, limit/bodiesShare) }
+// limit is the bound. Caddy sets the process's memory limit, by that of its
+// container, when it starts: later than packages begin.
+func (r *room) limit() int64 {
+	if bound := r.bound.Load(); bound > 0 {
+		return bound
+	}
+	r.bound.Store(max(min(maxBodies, debug.SetMemoryLimit(-1)/bodiesShare), 1))
+	return r.bound.Load()
+}
 
 // take reports whether there are n bytes left, and takes them.
 func (r *room) take(n int) bool {
-	if r.taken.Add(int64(n)) > r.bound {
+	if r.taken.Add(int64(n)) > r.limit() {
 		r.taken.Add(-int64(n))
 		return false
 	}

@@ -2,6 +2,7 @@ package caddyllm
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"sync"
 
@@ -72,36 +73,50 @@ func parseUsage(end []byte) *route.Usage {
 // decodeUsage reads the object that data begins with, in the names of chat and
 // completions, of responses, or of messages.
 func decodeUsage(data []byte) *route.Usage {
-	var prompt, completion, input, output, created int
-	usage := &route.Usage{}
-	whole := eachNumber(data, func(outer, key []byte, n int) {
+	const absent = math.MinInt
+	prompt, completion, input, output := 0, 0, 0, 0
+	created, read, cached := 0, absent, absent
+	sound := true
+	whole := eachNumber(data, func(outer, key, number []byte) {
+		var into *int
 		switch string(key) {
 		case "prompt_tokens":
-			prompt = n
+			into = &prompt
 		case "completion_tokens":
-			completion = n
+			into = &completion
 		case "input_tokens":
-			input = n
+			into = &input
 		case "output_tokens":
-			output = n
+			into = &output
 		// Of /v1/messages, whose input_tokens are what neither is.
 		case "cache_creation_input_tokens":
-			created = n
+			into = &created
 		case "cache_read_input_tokens":
-			usage.Form = route.FormMessage
-			usage.CachedTokens, usage.CachedKnown = n, true
+			into = &read
 		case "cached_tokens":
 			if o := string(outer); o == "prompt_tokens_details" || o == "input_tokens_details" {
-				usage.CachedTokens, usage.CachedKnown = n, true
+				into = &cached
 			}
 		}
+		if into == nil {
+			return
+		}
+		n, err := strconv.Atoi(string(number))
+		*into, sound = n, sound && err == nil
 	})
-	if !whole {
+	if !whole || !sound {
 		return nil
 	}
+	usage := &route.Usage{}
+	for _, n := range [...]int{read, cached} {
+		if n != absent {
+			usage.CachedTokens, usage.CachedKnown = n, true
+		}
+	}
 	usage.PromptTokens, usage.CompletionTokens = max(prompt, input), max(completion, output)
-	if usage.Form == route.FormMessage {
-		usage.PromptTokens += usage.CachedTokens + created
+	if read != absent {
+		usage.Form = route.FormMessage
+		usage.PromptTokens += read + created
 	} else if input > 0 {
 		usage.Form = route.FormResponse
 	}
@@ -114,11 +129,11 @@ func decodeUsage(data []byte) *route.Usage {
 // usageDepth bounds how deep a usage object is nested.
 const usageDepth = 8
 
-// eachNumber tells of each whole number in the object that data begins with, its
-// key, and the key of the object round it. It reports whether the object has an
-// end and no number with a fraction. What else it holds is passed over: it is
-// the engine's own, and read for each answer.
-func eachNumber(data []byte, tell func(outer, key []byte, n int)) bool {
+// eachNumber tells of each number in the object that data begins with, its key,
+// and the key of the object round it. It reports whether the object has an end.
+// What else it holds is passed over: it is the engine's own, and read for each
+// answer.
+func eachNumber(data []byte, tell func(outer, key, number []byte)) bool {
 	var keys [usageDepth + 1][]byte // keys[depth]: the last one there
 	depth := 0
 	for i := 0; i < len(data); {
@@ -153,11 +168,7 @@ func eachNumber(data []byte, tell func(outer, key []byte, n int)) bool {
 			for end < len(data) && bytes.IndexByte([]byte("0123456789.eE+-"), data[end]) >= 0 {
 				end++
 			}
-			n, err := strconv.Atoi(string(data[i:end]))
-			if err != nil {
-				return false
-			}
-			tell(keys[depth-1], keys[depth], n)
+			tell(keys[depth-1], keys[depth], data[i:end])
 			i = end
 		default:
 			i++

@@ -53,6 +53,8 @@ func TestUsageOfAnswers(t *testing.T) {
 		{"cut off", `{"usage":{"prompt_tok`, nil},
 		{"more cached than prompt", `{"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":10}}}`, nil},
 		{"negative", `{"usage":{"prompt_tokens":-9,"completion_tokens":1}}`, nil},
+		{"a fraction of a token", `{"usage":{"prompt_tokens":9.5,"completion_tokens":1}}`, nil},
+		{"more than a number holds", `{"usage":{"prompt_tokens":9,"completion_tokens":12345678901234567890}}`, nil},
 		{"text for numbers", `{"usage":{"prompt_tokens":"9"}}`, nil},
 		{"empty", ``, nil},
 	} {
@@ -114,16 +116,18 @@ func TestUsageAsEncodingJSONReadsIt(t *testing.T) {
 		Details    *details `json:"prompt_tokens_details"`
 		Completion int      `json:"completion_tokens"`
 		Other      *details `json:"completion_tokens_details"`
-		Cost       bool     `json:"cost"`
+		Cost       any      `json:"cost"`
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	notes := []string{"", `a "quote"`, "back\\slash\\", "{[", "]}", "é 中"}
+	// What engines tell beside is theirs: it may be of any kind.
+	costs := []any{true, nil, 0.002, 1e30, json.Number("1e3"), json.Number("12345678901234567890"), -1, "9"}
 	for range 2000 {
 		n := func() int { return rng.IntN(1000) }
 		cached := n()
 		o := object{
 			Note: notes[rng.IntN(len(notes))], Prompt: 1000 + n(), List: []int{n(), n()}, Completion: n(),
-			Other: &details{Reasoning: n(), Cached: &cached}, Cost: rng.IntN(2) == 0,
+			Other: &details{Reasoning: n(), Cached: &cached}, Cost: costs[rng.IntN(len(costs))],
 		}
 		want := route.Usage{PromptTokens: o.Prompt, CompletionTokens: o.Completion}
 		if rng.IntN(3) > 0 {
