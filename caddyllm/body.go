@@ -2,6 +2,7 @@ package caddyllm
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -32,6 +33,8 @@ type body struct {
 	written  int        // of these, what net/http is done with
 	torn     bool       // one was not read to its end
 	spent    bool       // no attempt will follow
+	landed   bool       // the request is over, and no answer had begun
+	restErr  error      // what reading rest ended with, other than its end
 }
 
 // trustBody bounds what is allocated on a client's word, bytes: hundreds of
@@ -117,7 +120,16 @@ func (b *body) spend() {
 func (b *body) land() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.landed = b.landed || !b.spent
 	b.settle(true)
+}
+
+// broke reports whether reading the client's body failed: then the round trip
+// failed with it, and no upstream is to blame.
+func (b *body) broke() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err != nil || b.restErr != nil
 }
 
 // wrote is told by net/http that it has written a request, or failed to: it
@@ -164,6 +176,12 @@ func (b *body) clientGone() bool {
 func (b *body) open(r *http.Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.landed {
+		// The client has left meanwhile. The round trip will say so, and the
+		// proxy; no upstream would mean that there is none.
+		r.Body, r.GetBody = io.NopCloser(errReader{context.Canceled}), nil
+		return true
+	}
 	if b.restUsed || b.spent || b.err != nil && b.attempt > 0 {
 		return false
 	}
@@ -231,7 +249,13 @@ func (r *restReader) Read(p []byte) (int, error) {
 	r.body.restUsed = true
 	r.body.mu.Unlock()
 	// Not under the lock: the client may take its time.
-	return r.body.rest.Read(p)
+	n, err := r.body.rest.Read(p)
+	if err != nil && err != io.EOF {
+		r.body.mu.Lock()
+		r.body.restErr = err
+		r.body.mu.Unlock()
+	}
+	return n, err
 }
 
 // Close passes on only what ends a body that was read from, as the proxy's own

@@ -2,6 +2,7 @@ package caddyllm
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -185,5 +186,45 @@ func TestAClaimedLengthGetsNoMemory(t *testing.T) {
 	b := readBody(r, 200<<20)
 	if got := cap(b.kept); got > 2*trustBody {
 		t.Errorf("two bytes of a claimed 100 MiB hold %d bytes", got)
+	}
+}
+
+// A client that leaves while an attempt is chosen is told of as one that left:
+// the attempt goes on, to fail with it, and isn't taken for one without a body.
+func TestABodyOfAClientThatLeftStillOpens(t *testing.T) {
+	r := post(t, strings.NewReader("{}"), 2)
+	b := readBody(r, 1024)
+	if !b.open(r) {
+		t.Fatal("the first attempt has no body")
+	}
+	b.land()
+	if !b.open(r) {
+		t.Fatal("a client that left makes an attempt impossible")
+	}
+	if got, err := sent(t, r); got != "" || !errors.Is(err, context.Canceled) {
+		t.Errorf("sent %q, %v, want nothing and the reason", got, err)
+	}
+}
+
+// Who broke the upload is the client, also behind what is kept.
+func TestABrokenUploadIsNoUpstreams(t *testing.T) {
+	torn := errors.New("torn")
+	for name, c := range map[string]struct {
+		body  io.Reader
+		limit int64
+		broke bool
+	}{
+		"whole":           {strings.NewReader("abcdef"), 10, false},
+		"behind the rest": {strings.NewReader("abcdef"), 3, false},
+		"torn at once":    {io.MultiReader(strings.NewReader("ab"), iotest.ErrReader(torn)), 10, true},
+		"torn later":      {io.MultiReader(strings.NewReader("abcdef"), iotest.ErrReader(torn)), 3, true},
+	} {
+		r := post(t, c.body, 100)
+		b := readBody(r, c.limit)
+		b.open(r)
+		_, err := sent(t, r)
+		if b.broke() != c.broke || (err != nil) != c.broke {
+			t.Errorf("%s: broke = %v, sending it %v; want %v", name, b.broke(), err, c.broke)
+		}
 	}
 }

@@ -129,7 +129,7 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	res, err := o.HTTPTransport.RoundTrip(f.replayable(req))
 	switch {
-	case err != nil && req.Context().Err() != nil:
+	case err != nil && (req.Context().Err() != nil || f.body != nil && f.body.broke()):
 		a.finish(route.Cancelled, nil)
 	case err != nil:
 		a.finish(route.Failed, nil)

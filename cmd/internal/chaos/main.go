@@ -63,7 +63,7 @@ func main() {
 	f.StringVar(&o.caddy, "caddy", "bin/caddy", "Caddy with the policy")
 	f.StringVar(&o.vllmsim, "vllmsim", "bin/vllmsim", "the simulator")
 	f.Uint64Var(&o.seed, "seed", 0, "decides what happens when; 0 is by the clock")
-	f.DurationVar(&o.length, "length", 4*time.Minute, "how long it breaks; warming up and calming down come to it")
+	f.DurationVar(&o.length, "length", 3*time.Minute, "how long it breaks; warming up and calming down come to it")
 	f.Float64Var(&o.rate, "rate", 15, "requests per second")
 	f.IntVar(&o.reloads, "reloads", 50, "reloads of Caddy; a quarter as many again are of configs that it must refuse")
 	f.BoolVar(&o.verbose, "verbose", false, "tell what happens when")

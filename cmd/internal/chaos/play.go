@@ -30,8 +30,19 @@ type outcome struct {
 }
 
 // calm is how long the servers may take to be in use again once all is well:
-// what failed often is left alone for a minute at most.
-const calm = 75 * time.Second
+// what failed often is left alone for a minute at most, and what seemed slow is
+// tried again after five. In a short run, some may still be waiting for that.
+const (
+	calm      = 330 * time.Second
+	calmShort = 12 * time.Second
+)
+
+func (o *options) calm() (limit time.Duration, unused int) {
+	if o.length <= shortLength {
+		return calmShort, sick
+	}
+	return calm, 0
+}
 
 func (s *stage) play(ctx context.Context) (*outcome, error) {
 	out := &outcome{stage: s, seen: make(map[string]bool)}
@@ -70,7 +81,8 @@ func (s *stage) play(ctx context.Context) (*outcome, error) {
 	// nothing in common with what another holds.
 	out.forget()
 	well := time.Now()
-	limit := time.NewTimer(calm)
+	most, _ := s.o.calm()
+	limit := time.NewTimer(most)
 	defer limit.Stop()
 	again := make(chan struct{})
 	go func() { // ends when all are in use, or time is up

@@ -70,6 +70,7 @@ func (c check) ok() bool { return c.got <= c.most }
 
 // checks holds the outcome against what must be.
 func (o *outcome) checks(grades map[grade]int) []check {
+	_, unused := o.stage.o.calm()
 	return []check{
 		{"requests without an answer that a server could give", float64(grades[lost]), 0},
 		{"answers that are wrong, torn or double", float64(grades[wrong]), 0},
@@ -77,7 +78,7 @@ func (o *outcome) checks(grades map[grade]int) []check {
 		{"requests in flight in the end, by the policy's gauges", o.inFlight, 0},
 		{"panics, ours or Caddy's", o.panics + float64(o.logged), 0},
 		{"reloads that came out wrong", float64(len(o.stage.failed)), 0},
-		{"servers not in use when all is well", float64(servers - len(o.seen)), 0},
+		{"servers not in use when all is well", float64(servers - len(o.seen)), float64(unused)},
 		{fmt.Sprintf("Caddy's goroutines, %d before", o.before.Goroutines), float64(o.then.Goroutines), float64(o.before.Goroutines + goroutinesMore)},
 		{fmt.Sprintf("Caddy's heap, MiB, %.1f before", o.before.Heap), o.then.Heap, heapBound(o.before)},
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -64,5 +65,29 @@ func TestFC81AbortsAreNotFailures(t *testing.T) {
 	a := g.post("/v1/chat/completions", chat(append(user(shared), message{"user", "And?"}), nil))
 	if a.status != 200 || a.engine != home || a.attempt != 1 {
 		t.Errorf("afterwards: status %d of %s at attempt %d, want 200 of %s at once", a.status, a.engine, a.attempt, home)
+	}
+}
+
+// FC-81: nor are uploads that break behind what the policy looks at.
+func TestFC81BrokenUploadsAreNotFailures(t *testing.T) {
+	engines := newEngines(t, 2)
+	g := site{upstreams: addrs(engines), policy: "max_body 8KiB"}.start(t)
+	shared := text("home", 3000)
+	home := g.post("/v1/chat/completions", chat(user(shared), nil)).engine
+	for i := range 10 {
+		// The prompt stands in what is looked at, so it goes to its home.
+		long := chat(append(user(shared), message{"user", strings.Repeat("x", 400_000)}), nil)
+		conn, err := g.dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n%s", long[:100_000])
+		conn.Close()
+		eventually(t, "the upload is over", func() bool { return len(g.logged("handled request", "/v1/chat/completions")) == 2*i+2 })
+		g.idle()
+		a := g.post("/v1/chat/completions", chat(append(user(shared), message{"user", fmt.Sprint(i)}), nil))
+		if a.status != 200 || a.engine != home || a.attempt != 1 {
+			t.Fatalf("after %d broken uploads: status %d of %s at attempt %d, want 200 of %s at once", i+1, a.status, a.engine, a.attempt, home)
+		}
 	}
 }

@@ -128,8 +128,12 @@ func TestFC94UpstreamsFromDNS(t *testing.T) {
 		_, port, _ := net.SplitHostPort(listeners[0].Addr().String())
 		cases["a"] = "dynamic a {\n name engines.test\n port " + port + "\n refresh 1ms\n versions ipv4\n resolvers " + zone(t, func() []dns.RR { return rotated(a) }) + "\n}"
 	}
-	for name, proxy := range cases {
+	for _, name := range []string{"srv", "a"} {
 		t.Run(name, func(t *testing.T) {
+			proxy, ok := cases[name]
+			if !ok {
+				t.Skip("this machine has no 127.0.0.2")
+			}
 			g := site{proxy: proxy}.start(t)
 			homes := map[int]string{}
 			for turn := range 4 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 )
@@ -29,10 +30,16 @@ func (g *gateway) leave(ctx context.Context, client *http.Client, body []byte, a
 	if !afterFirst {
 		before := e.count()
 		go func() { // ends when the engine has the request, or with the test
-			for e.count() == before && ctx.Err() == nil {
-				runtime.Gosched()
+			defer cancel()
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
+			for e.count() == before {
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					return
+				}
 			}
-			cancel()
 		}()
 	}
 	res, err := client.Do(req)

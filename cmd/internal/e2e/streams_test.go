@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -166,15 +165,20 @@ func TestFC98LinesOfJSONAndSilence(t *testing.T) {
 		for _, f := range faces {
 			drips[f.engine.name] = f.engine.drips("application/x-ndjson")
 		}
-		both := func(send func(d *drip) bool) *drip {
-			for {
+		// begun is the drip that has the request; it is on its way.
+		begun := func() (one *drip) {
+			eventually(t, "the request has arrived", func() bool {
 				for _, d := range drips {
-					if send(d) {
-						return d
+					select {
+					case d.header <- struct{}{}:
+						one = d
+						return true
+					default:
 					}
 				}
-				runtime.Gosched() // the request is on its way
-			}
+				return false
+			})
+			return one
 		}
 		home := ""
 		for turn := range 4 {
@@ -184,14 +188,7 @@ func TestFC98LinesOfJSONAndSilence(t *testing.T) {
 				n, _ := g.metric("caddy_llm_prefix_inflight_requests")
 				return n == 1
 			})
-			d := both(func(d *drip) bool {
-				select {
-				case d.header <- struct{}{}:
-					return true
-				default:
-					return false
-				}
-			})
+			d := begun()
 			d.pieces <- line(0)
 			r := soon(t, "the header", res, errs)
 			lines := bufio.NewReader(r.Body)

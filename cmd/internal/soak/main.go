@@ -53,6 +53,9 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		if part.requests == 0 {
 			continue
 		}
+		if part.requests < tenths {
+			return fmt.Errorf("%s: %d requests, want at least %d, or 0 for none", part.name, part.requests, tenths)
+		}
 		began := time.Now()
 		out, err := part.soak(ctx, o)
 		if err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 )
@@ -28,6 +30,11 @@ func TestAHeapThatGrowsIsMissed(t *testing.T) {
 		o := outcome{heap: c.heap}
 		if got := o.checks("x")[0]; (got.got <= got.most) != c.ok {
 			t.Errorf("%v: %v of %v, want ok: %v", c.heap, got.got, got.most, c.ok)
+		}
+	}
+	for _, few := range []options{{virtual: 5}, {live: 9}, {virtual: -1}} {
+		if err := run(t.Context(), io.Discard, few); err == nil || errors.Is(err, errMissed) {
+			t.Errorf("%+v: %v, want a refusal", few, err)
 		}
 	}
 	var text bytes.Buffer
