@@ -29,9 +29,9 @@ func TestStatusPageSaysWhatIs(t *testing.T) {
 			t.Errorf("docs/status.md doesn't explain the state %s", state)
 		}
 	}
-	golden := source(t, "caddyllm/testdata/status/explain.txt")
+	golden := oneLine(source(t, "caddyllm/testdata/status/explain.txt")) // columns may be wider with other rows
 	for line := range strings.Lines(page) {
-		if strings.HasPrefix(line, "UPSTREAM") && !strings.Contains(golden, line) {
+		if strings.HasPrefix(line, "UPSTREAM") && !strings.Contains(golden, oneLine(line)) {
 			t.Errorf("docs/status.md shows columns that caddy llm-explain doesn't have: %s", line)
 		}
 	}
