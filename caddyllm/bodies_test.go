@@ -1,6 +1,7 @@
 package caddyllm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
 )
 
 // roomOf gives bodies a room of their own for a test.
@@ -147,6 +150,26 @@ func TestBodiesBeyondTheBoundGoOnUnkept(t *testing.T) {
 	}
 	for _, b := range all {
 		b.land()
+	}
+}
+
+// What a body is decoded to takes room as well, as long as it is read.
+func TestDecodedBodiesTakeRoom(t *testing.T) {
+	p, _ := brokenPolicy(t)
+	coded := encode(t, "gzip", []byte(`{"model":"m","messages":[{"role":"user","content":"hello"}]}`))
+	for bound, want := range map[int64]string{1 << 20: "", bufferMin + minText - 1: whyMemory} {
+		roomOf(t, bound)
+		r := post(t, bytes.NewReader(coded), int64(len(coded)))
+		f := &flight{Context: r.Context(), policy: p, kind: prompt.Chat, coded: []string{"gzip"}, body: readBody(r, 1<<20)}
+		kept := bodiesRoom.taken.Load()
+		var s prompt.Scanner
+		if _, _, why := f.read(&s, r); why != want {
+			t.Errorf("within %d bytes a coded body is read with %q, want %q", bound, why, want)
+		}
+		if taken := bodiesRoom.taken.Load(); taken != kept {
+			t.Errorf("a decoded body leaves %d bytes taken", taken-kept)
+		}
+		f.body.land()
 	}
 }
 

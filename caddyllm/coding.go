@@ -58,6 +58,11 @@ var decoders = map[string]*sync.Pool{
 	"br":      pool(func() decoder { return new(brotliDecoder) }),
 }
 
+// mostText bounds the text that a body is decoded to, bytes.
+func mostText(coded []byte, limit int64) int64 {
+	return min(limit, max(int64(len(coded))*maxRatio, minText))
+}
+
 func pool(make func() decoder) *sync.Pool { return &sync.Pool{New: func() any { return make() }} }
 
 // decoder reads the text of what it was reset to.
@@ -125,7 +130,7 @@ func decode(names []string, coded []byte, whole bool, limit int64) (text []byte,
 		}
 		r = d
 	}
-	most := min(limit, max(int64(len(coded))*maxRatio, minText))
+	most := mostText(coded, limit)
 	buf := bytes.NewBuffer(make([]byte, 0, min(int64(len(coded))*4+bytes.MinRead, most+bytes.MinRead)))
 	n, err := buf.ReadFrom(io.LimitReader(r, most+1))
 	switch {

@@ -328,6 +328,12 @@ func (f *flight) decide(d *desk, r *http.Request, began time.Time) (choice, *rev
 func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, previous uint64, why string) {
 	text, whole := f.body.text(), f.body.whole
 	if len(f.coded) > 0 {
+		// Room for the most that it may come to, until it is scanned.
+		most := int(mostText(text, f.policy.settings.maxBody))
+		if !bodiesRoom.take(most) {
+			return req, 0, whyMemory
+		}
+		defer bodiesRoom.give(most)
 		var err error
 		if text, whole, err = decode(f.coded, text, whole, f.policy.settings.maxBody); err != nil {
 			return req, 0, whyEncoding
