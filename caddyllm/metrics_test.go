@@ -148,6 +148,42 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
+// An engine that sleeps has told so: its load is known. With scrape off nobody
+// asked, so that isn't a fault to alert of; an engine that doesn't answer is.
+func TestWhoseLoadIsKnown(t *testing.T) {
+	now := time.Now()
+	asleep := route.Load{Waiting: route.Known(0), Running: route.Known(0), Awake: route.Known(0)}
+	for _, tt := range []struct {
+		name     string
+		scraping bool
+		page     *route.Load
+		want     string // of upstream_load_known
+	}{
+		{"asleep", true, &asleep, "1"},
+		{"silent", true, nil, "0"},
+		{"scrape off", false, nil, ""},
+	} {
+		s := testState("default", 1<<20)
+		policy := &LLMPrefix{}
+		if policy.settings = policy.withDefaults(); !tt.scraping {
+			policy.settings.scrapePaths = nil
+		}
+		s.users.join(&upstreams{policy: policy, scrapes: new(scrapeTransport)})
+		if tt.page != nil {
+			s.router.Scraped(now, "gpu1:8000", tt.page)
+		}
+		s.router.Pick(now, &route.Request{Bytes: 600}, []route.Target{{ID: "gpu1:8000"}})
+		text := page(t, gather(t, newCollectors(func() []namedState { return []namedState{{"default", s}} }, func() time.Time { return now })))
+		got := ""
+		if m := regexp.MustCompile(`upstream_load_known\{.*\} (\S+)`).FindStringSubmatch(text); m != nil {
+			got = m[1]
+		}
+		if got != tt.want {
+			t.Errorf("%s: upstream_load_known is %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 // States of one name and unlike shapes may stand side by side: no series comes
 // twice, and which has the plain name doesn't change from scrape to scrape.
 func TestStatesOfOneName(t *testing.T) {

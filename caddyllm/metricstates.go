@@ -23,7 +23,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	descInFlight  = desc("inflight_requests", "Requests of this proxy in flight, by state, upstream and phase: prefill until the first token, then decode.", "state", "upstream", "phase")
-	descKnown     = desc("upstream_load_known", "1 if the upstream's own queue is known from a fresh scrape, else 0.", "state", "upstream")
+	descKnown     = desc("upstream_load_known", "1 if the upstream's own queue is known from a fresh scrape, also of one that sleeps, else 0; none with scrape off.", "state", "upstream")
 	descWaiting   = desc("upstream_waiting_requests", "Requests that wait at the upstream, whoever sent them, by its last scrape; none if that is unknown.", "state", "upstream")
 	descRunning   = desc("upstream_running_requests", "Requests that the upstream works on, whoever sent them, by its last scrape; none if that is unknown.", "state", "upstream")
 	descKVUsage   = desc("upstream_kv_usage_ratio", "Share of the upstream's KV cache in use, its fullest engine's, by its last scrape; none if that is unknown.", "state", "upstream")
@@ -56,11 +56,12 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	var scrapePanics uint64
 	for _, named := range c.all() {
 		upstreams, index := named.state.view(c.now())
+		scraping := named.state.users.scraping()
 		of := pair("state", named.name)
 		for i := range upstreams[:min(len(upstreams), maxLabels)] {
 			u := &upstreams[i]
 			c.of.upstreams.touch(uptime(), u.ID)
-			collectUpstream(ch, of, u)
+			collectUpstream(ch, of, u, scraping)
 		}
 		collectIndex(ch, of, &index)
 		scrapePanics = named.state.poller.Panics() // they share it
@@ -87,16 +88,18 @@ var (
 	inDecode  = pair("phase", "decode")
 )
 
-func collectUpstream(ch chan<- prometheus.Metric, state *dto.LabelPair, u *route.Upstream) {
+func collectUpstream(ch chan<- prometheus.Metric, state *dto.LabelPair, u *route.Upstream, scraping bool) {
 	of := []*dto.LabelPair{state, pair("upstream", u.ID)}
-	known := 0.0
-	if u.Fresh {
-		known = 1
-	}
+	known := u.State == route.StateFresh || u.State == route.StateAsleep
 	gauge(ch, descInFlight, float64(u.Decode), inDecode, of[0], of[1])
 	gauge(ch, descInFlight, float64(u.Prefill), inPrefill, of[0], of[1])
-	gauge(ch, descKnown, known, of...)
-	if u.Fresh { // old numbers would look like a queue that stands still
+	switch {
+	case known:
+		gauge(ch, descKnown, 1, of...)
+	case scraping || u.Scraped: // else nobody asked
+		gauge(ch, descKnown, 0, of...)
+	}
+	if known { // old numbers would look like a queue that stands still
 		told(ch, descWaiting, u.Load.Waiting, of)
 		told(ch, descRunning, u.Load.Running, of)
 		told(ch, descKVUsage, u.Load.KVUsage, of)

@@ -35,6 +35,13 @@ func (s *users) newest() *LLMPrefix {
 	return s.all[len(s.all)-1].policy
 }
 
+// scraping reports whether any of the policies asks for upstreams' metrics.
+func (s *users) scraping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.all, (*upstreams).scraping)
+}
+
 // members are the upstreams of all policies together, by address. One that any
 // proxy may use counts as available, and one that any asks as scraped.
 func (s *users) members() []member {
