@@ -30,31 +30,6 @@ const (
 	replication = 8
 )
 
-// candidate is a target, as far as all of them are compared.
-type candidate struct {
-	up     *upstream
-	hash   uint64  // of up
-	cost   float64 // seconds
-	first  float64 // expected time to the first token, seconds
-	strain float64 // seconds that each prefilled token costs those that decode
-	kept   float64 // of a home: cost if it held all of the prompt, seconds
-	blocks int32   // leading blocks held
-	rank   rank
-	probe  bool
-	known  bool // its page counts
-	owned  bool // peers would choose it
-	home   bool // of the request's session
-}
-
-// rank comes before cost.
-type rank uint8
-
-const (
-	sound   rank = iota
-	suspect      // only if there is no other
-	tried        // by this request before: last of all
-)
-
 // terms are what sending a request to a candidate would mean.
 type terms struct {
 	prompt  float64 // tokens
@@ -121,39 +96,6 @@ func (r *Router) bounded(tokens float64) float64 {
 	return min(tokens, max(largest, longPrompt), maxPrompt)
 }
 
-// hint is where a target's upstream was found the last time.
-type hint struct {
-	id string
-	up *upstream
-}
-
-// gather fills r.candidates, one for each target.
-func (r *Router) gather(now time.Duration, targets []Target) {
-	r.candidates = slices.Grow(r.candidates[:0], len(targets))[:len(targets)]
-	for len(r.hints) < len(targets) {
-		r.hints = append(r.hints, hint{})
-	}
-	for i := range targets {
-		t := &targets[i]
-		// Pools hardly change, so the upstream is the one of last time.
-		u := r.hints[i].up
-		if u == nil || r.hints[i].id != t.ID {
-			if u = r.upstream(now, t.ID); u.slot >= 0 {
-				r.hints[i] = hint{t.ID, u}
-			}
-		}
-		u.seen = now
-		c := &r.candidates[i]
-		c.up, c.hash = u, u.hash
-		c.blocks, c.kept = 0, 0
-		c.rank = sound
-		if t.Tried {
-			c.rank = tried
-		}
-		c.probe, c.owned, c.home = false, false, t.Home
-	}
-}
-
 // weigh finds what each candidate costs.
 func (r *Router) weigh(now time.Duration, q *Request) outlook {
 	r.judgeRates(now)
@@ -193,63 +135,6 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 		}
 	}
 	return o
-}
-
-// look finds the state of each candidate and what it holds of the prompt, and
-// counts the holders of each of the first n blocks.
-func (r *Router) look(now time.Duration, n int, o *outlook) {
-	r.holders = slices.Grow(r.holders[:0], n+1)[:n+1]
-	clear(r.holders)
-	var sum others
-	known := 0.0
-	for i := range r.candidates {
-		c := &r.candidates[i]
-		u := c.up
-		if u.slot >= 0 {
-			if c.blocks = r.held[u.slot]; c.blocks > 0 {
-				r.holders[min(int(c.blocks), n)]++
-				o.most = max(o.most, c.blocks)
-			}
-		}
-		if c.known = u.known(now); c.known {
-			sum.waiting += u.brought.waiting
-			sum.running += u.brought.running
-			known++
-		}
-		if c.rank == tried {
-			o.retry = true
-		}
-		if c.home {
-			o.homes = true
-		}
-		if len(u.queue) > 0 {
-			u.drain(now, u.rate, r.flights)
-			u.watch(now, u.rate)
-			u.hear(now, r.flights)
-		}
-		if u.failures == 0 && !u.stalled && !u.asleep {
-			continue
-		}
-		last, probe := u.suspect(now)
-		c.probe = probe && !last
-		if last {
-			c.rank = max(c.rank, suspect)
-		}
-	}
-	// What others bring to an upstream whose load is unknown is guessed as what
-	// they bring to the mean of those that are known. An upstream that can't be
-	// seen must not look idle beside busy ones.
-	if known > 0 {
-		o.unknown = others{waiting: sum.waiting / known, running: sum.running / known}
-	}
-}
-
-// match finds how many leading blocks of a chain each upstream holds.
-func (r *Router) match(chain []uint64) {
-	if n := len(r.upstreams); n > len(r.held) {
-		r.held = make([]int32, n+n/4)
-	}
-	r.index.Match(chain, r.held[:len(r.upstreams)])
 }
 
 // own says what the request is to a candidate alone.

@@ -245,9 +245,6 @@ func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
 		return
 	}
 	r.peers.learnGuess(f, cached)
-	u.matchedTokens += f.matched
-	u.cachedTokens += cached
-	u.promptTokens += float64(usage.PromptTokens)
 	r.audit(u, f.matched, cached, r.blockTokens(f.model))
 }
 

@@ -92,25 +92,6 @@ func New(o Options) *Router {
 	}
 }
 
-// flight is one reservation.
-type flight struct {
-	generation uint32
-	up         *upstream
-	chain      []uint64 // own copy, its memory reused
-	work       float64  // S, prefill tokens
-	room       float64  // KV tokens that it takes: the prompt's that it doesn't share, and the answer's
-	prompt     float64  // tokens, estimate
-	matched    float64  // tokens, estimate
-	blocks     int32    // leading blocks of chain that were held
-	text       float64  // bytes of the prompt that tokens are estimated from
-	model      uint64
-	stream     bool
-	sequences  int  // answers asked for, which engines count one by one
-	owned      bool // sent to the owner that peers agree on
-	decoding   bool
-	sent       time.Duration
-}
-
 // Pick chooses among targets and reserves on the chosen one, so that the next
 // Pick sees it. It reports false only if there are no targets. The chain is
 // read only during the call.
@@ -138,52 +119,6 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 	}, true
 }
 
-// reserve notes the request on the chosen upstream.
-func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, block float64) Ticket {
-	place := uint32(len(r.flights))
-	if n := len(r.unused); n > 0 {
-		place, r.unused = r.unused[n-1], r.unused[:n-1]
-	} else {
-		r.flights = append(r.flights, flight{})
-	}
-	f := &r.flights[place]
-	u := c.up
-	*f = flight{
-		generation: f.generation + 1,
-		up:         u,
-		chain:      append(f.chain[:0], q.Chain...),
-		work:       t.work,
-		room:       t.prompt - min(t.matched, block*float64(r.shared(q, u))) + r.answer(q),
-		blocks:     c.blocks,
-		prompt:     t.prompt,
-		matched:    t.matched,
-		text:       textBytes(q),
-		model:      q.Model,
-		stream:     q.Stream,
-		sequences:  min(max(q.Sequences, 1), maxSequences),
-		owned:      c.owned,
-		sent:       now,
-	}
-	r.popular.note(q.Chain, len(r.candidates))
-	if c.probe {
-		u.probed = now
-	}
-	if u.slot >= 0 {
-		r.index.Put(u.slot, q.Chain)
-	}
-	u.enqueue(now, place, f)
-	return Ticket(uint64(f.generation)<<32 | uint64(place))
-}
-
-// answer is the expected length of a request's answers, tokens.
-func (r *Router) answer(q *Request) float64 {
-	each := r.answers.tokens
-	if q.MaxTokens > 0 {
-		each = min(each, float64(q.MaxTokens))
-	}
-	return each * float64(min(max(q.Sequences, 1), maxSequences))
-}
-
 // flight finds a ticket's reservation, nil if it was released.
 func (r *Router) flight(t Ticket) (*flight, uint32) {
 	place := uint32(t)
@@ -195,86 +130,6 @@ func (r *Router) flight(t Ticket) (*flight, uint32) {
 		return nil, 0
 	}
 	return f, place
-}
-
-// FirstByte tells that the first byte of a good answer's body has come. For a
-// stream that is its first token.
-func (r *Router) FirstByte(at time.Time, t Ticket) {
-	now := r.clock.at(at)
-	f, place := r.flight(t)
-	if f == nil || f.decoding || !f.stream {
-		return
-	}
-	u := f.up
-	u.well(now, f.sent)
-	if u.slot >= 0 {
-		r.index.Put(u.slot, f.chain)
-	}
-	began := u.begunAt
-	mates, _ := u.mates(r.flights)
-	u.decode(now, place, r.flights)
-	r.learnRate(now, f, began, mates)
-}
-
-// Done releases a reservation; it may be called again. usage is nil where the
-// answer told none; where silence about cached tokens means none, Done says so
-// in it.
-func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
-	now := r.clock.at(at)
-	f, place := r.flight(t)
-	if f == nil {
-		return
-	}
-	u := f.up
-	switch end {
-	case Completed:
-		u.well(now, f.sent)
-		r.learnAnswer(now, f, usage)
-	case Failed:
-		u.fail(now)
-	case Rejected:
-		// A server refuses a bad request though the engine behind it is dead:
-		// this clears no failure. But a probe that told nothing needn't be
-		// waited for.
-		u.probed = never
-	case Cancelled:
-	}
-	r.release(now, place, f, end)
-}
-
-// release ends a reservation.
-func (r *Router) release(now time.Duration, place uint32, f *flight, end End) {
-	u := f.up
-	u.leave(now, place, f)
-	switch {
-	case u.slot < 0:
-	case end == Completed || f.decoding:
-		// Whatever was claimed of the prompt before, it is cached now, and its
-		// blocks age from here.
-		r.index.Put(u.slot, f.chain)
-	default:
-		// Nothing says that it computed any of the prompt.
-		r.index.Drop(u.slot, f.chain[min(int(f.blocks), len(f.chain)):])
-	}
-	f.up = nil
-	if cap(f.chain) > keptChain {
-		f.chain = nil
-	}
-	r.unused = append(r.unused, place)
-}
-
-// Refused releases a reservation whose upstream wants no more work for now, as
-// it says with status 429, or 503 and a time. It is left alone for wait, brought
-// into bounds: at least as long as after one failure and at most a minute. Its
-// other requests go on, and their answers don't shorten that.
-func (r *Router) Refused(at time.Time, t Ticket, wait time.Duration) {
-	f, _ := r.flight(t)
-	if f == nil {
-		return
-	}
-	u := f.up
-	r.Done(at, t, Failed, nil)
-	u.refuse(r.clock.at(at), wait)
 }
 
 // upstream finds what is known of an ID, and begins to know it. Beyond

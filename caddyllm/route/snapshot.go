@@ -21,9 +21,6 @@ type Upstream struct {
 	Entries  int           // blocks believed to be in its prefix cache
 	Capacity int           // blocks that its prefix cache is believed to hold
 	Failures int           // in a row
-	Matched  float64       // prompt tokens predicted to be cached, of answers that told
-	Cached   float64       // prompt tokens that were, of the same answers
-	Prompts  float64       // all prompt tokens of the same answers
 }
 
 // Index is what the prefix index of all upstreams takes, for metrics and status.
@@ -78,9 +75,6 @@ func (r *Router) Snapshot(at time.Time) []Upstream {
 			Entries:  r.index.Held(u.slot),
 			Capacity: r.capacityBlocks(u),
 			Failures: int(u.failures),
-			Matched:  u.matchedTokens,
-			Cached:   u.cachedTokens,
-			Prompts:  u.promptTokens,
 		}
 		if view.Scraped {
 			view.LoadAge = max(now-u.scraped, 0)

@@ -62,12 +62,9 @@ type history struct {
 	foreign     others        // of the last scrape alone
 	movedAt     time.Duration // when the page last changed
 
-	factor        float64 // of the scraped capacity, from what answers told
-	matchedTokens float64
-	cachedTokens  float64
-	promptTokens  float64
-	audit         audit
-	told          [forms]int8 // silences that still are answers, by form of usage
+	factor float64 // of the scraped capacity, from what answers told
+	audit  audit
+	told   [forms]int8 // silences that still are answers, by form of usage
 }
 
 // upstreamSlab is how many upstreams lie together.
