@@ -1,7 +1,8 @@
 package cluster
 
 import (
-	"os"
+	"errors"
+	"io/fs"
 	"slices"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestFC50MultiTurnTraces(t *testing.T) {
 		rate  float64
 	}{{recorded + ":think=2", 60}, {"chat:think=4", 40}} {
 		w, err := workload.Open(c.trace, workload.Options{Requests: 2500, Rate: c.rate, Seed: 1})
-		if os.IsNotExist(err) {
+		if errors.Is(err, fs.ErrNotExist) {
 			t.Logf("left out: there is no %s", recorded)
 			continue
 		}
