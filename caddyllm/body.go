@@ -73,7 +73,11 @@ func readBody(r *http.Request, limit int64) *body {
 			if int64(len(buf)) >= most {
 				most = limit + 1
 			}
-			grown := newBuffer(min(grow*int64(len(buf)), most))
+			next := grow * int64(len(buf))
+			if next > most/2 {
+				next = most // not once more for the last bytes
+			}
+			grown := newBuffer(next)
 			if grown == nil {
 				b.rest, b.tight = r.Body, true
 				return b
