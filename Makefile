@@ -46,7 +46,7 @@ e2e-browser: build
 
 # Every fuzz target for FUZZTIME.
 fuzz:
-	@set -e; for pkg in $$($(GO) list ./caddyllm/... ./simengine/... ./cmd/internal/...); do \
+	@set -e; for pkg in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 			echo "== $$pkg $$target"; \
 			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
