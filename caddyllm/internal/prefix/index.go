@@ -29,8 +29,15 @@ type Index struct {
 	level   uint                // buckets are 1<<level plus those split in this round
 	split   uint32              // the next bucket to split
 
-	lists []list // by upstream
+	lists []list // by row
 	hand  int    // where makeRoom looked last
+
+	rows    []int   // by upstream: its list
+	moved   bool    // a row isn't its upstream's number
+	cleared []int   // rows that nobody has any more, and that have entries
+	spare   []int   // rows that nobody has, and that have none
+	held    []int32 // scratch of Match: by row
+	atOnce  int     // entries that Clear removes at once
 
 	evicted Evictions
 }
@@ -45,6 +52,14 @@ type Evictions struct {
 // MaxUpstreams bounds the numbers that stand for upstreams.
 const MaxUpstreams = 1 << 14
 
+// Removing an entry takes less than a microsecond, so no call is held up for
+// more than a millisecond by what it has to forget: what is more goes bit by
+// bit, as blocks are put.
+const (
+	forgetAtOnce = 1 << 10 // entries, by one SetCap or Clear
+	forgetByPut  = 1 << 7  // entries, by one Put
+)
+
 type list struct {
 	newest, oldest uint32
 	len, cap       int
@@ -57,13 +72,21 @@ func NewIndex(bytes int64) *Index {
 		limit: int(min(max(bytes/entryBytes, slabSize), 1<<31)),
 		next:  1,
 		level: firstLevel,
+
+		atOnce: forgetAtOnce,
 	}
 	x.addBuckets(1 << firstLevel)
 	return x
 }
 
 // Len is the number of entries of all upstreams.
-func (x *Index) Len() int { return x.taken - x.sets }
+func (x *Index) Len() int {
+	n := x.taken - x.sets
+	for _, row := range x.cleared {
+		n -= x.lists[row].len
+	}
+	return n
+}
 
 // Bytes is the memory that the index has taken; it never gives any back.
 func (x *Index) Bytes() int64 {
@@ -75,26 +98,43 @@ func (x *Index) Evicted() Evictions { return x.evicted }
 
 // Held is the number of an upstream's entries.
 func (x *Index) Held(upstream int) int {
-	if upstream < 0 || upstream >= len(x.lists) {
+	if upstream < 0 || upstream >= len(x.rows) {
 		return 0
 	}
-	return x.lists[upstream].len
+	return x.lists[x.rows[upstream]].len
 }
 
 // SetCap bounds an upstream's entries, and forgets the least recently used
 // beyond the bound. The upstream is below MaxUpstreams.
 func (x *Index) SetCap(upstream, blocks int) {
-	for upstream >= len(x.lists) {
-		x.lists = append(x.lists, list{})
+	for upstream >= len(x.rows) {
+		row := x.newRow()
+		x.moved = x.moved || row != len(x.rows)
+		x.rows = append(x.rows, row)
 	}
-	l := &x.lists[upstream]
+	l := &x.lists[x.rows[upstream]]
 	l.cap = max(blocks, 0)
-	x.fit(l, l.cap)
+	x.fit(l, l.cap, forgetAtOnce)
 }
 
-// fit leaves an upstream at most n entries.
-func (x *Index) fit(l *list, n int) {
-	for l.len > n {
+// newRow finds a list that nobody has. There is one, since upstreams are fewer
+// than rows can be.
+func (x *Index) newRow() int {
+	for len(x.spare) == 0 && len(x.lists) == MaxUpstreams {
+		x.forget()
+	}
+	if n := len(x.spare); n > 0 {
+		row := x.spare[n-1]
+		x.spare = x.spare[:n-1]
+		return row
+	}
+	x.lists = append(x.lists, list{})
+	return len(x.lists) - 1
+}
+
+// fit brings an upstream nearer to n entries, by at most so many.
+func (x *Index) fit(l *list, n, most int) {
+	for ; l.len > n && most > 0; most-- {
 		x.remove(l.oldest)
 		x.evicted.Cap++
 	}
@@ -102,11 +142,34 @@ func (x *Index) fit(l *list, n int) {
 
 // Clear forgets all that an upstream holds.
 func (x *Index) Clear(upstream int) {
-	if upstream >= len(x.lists) {
+	if upstream >= len(x.rows) {
 		return
 	}
-	for l := &x.lists[upstream]; l.len > 0; {
+	row := x.rows[upstream]
+	if x.lists[row].len > x.atOnce && (len(x.spare) > 0 || len(x.lists) < MaxUpstreams) {
+		// It gets a list with nothing in it.
+		x.rows[upstream], x.moved = x.newRow(), true
+		x.lists[x.rows[upstream]].cap = x.lists[row].cap
+		x.cleared = append(x.cleared, row)
+		return
+	}
+	for l := &x.lists[row]; l.len > 0; {
 		x.remove(l.oldest)
+	}
+}
+
+// forget removes some of what is to be forgotten.
+func (x *Index) forget() {
+	for most := forgetByPut; len(x.cleared) > 0 && most > 0; most-- {
+		last := len(x.cleared) - 1
+		l := &x.lists[x.cleared[last]]
+		if l.len > 0 {
+			x.remove(l.oldest)
+		}
+		if l.len == 0 {
+			x.spare = append(x.spare, x.cleared[last])
+			x.cleared = x.cleared[:last]
+		}
 	}
 }
 
@@ -114,13 +177,16 @@ func (x *Index) Clear(upstream int) {
 // added, and all become the most recently used, the first block most of all.
 // An engine frees a request's blocks from its end, so heads outlive tails.
 func (x *Index) Put(upstream int, chain []uint64) {
-	if upstream >= len(x.lists) || x.lists[upstream].cap == 0 {
+	if upstream >= len(x.rows) {
 		return
 	}
+	row := x.rows[upstream]
+	x.fit(&x.lists[row], x.lists[row].cap, forgetByPut)
+	x.forget()
 	// More than fits would only push out its own head.
-	chain = chain[:min(len(chain), x.lists[upstream].cap)]
+	chain = chain[:min(len(chain), x.lists[row].cap)]
 	for i := len(chain) - 1; i >= 0; i-- {
-		at := x.find(place(chain[i]), upstream)
+		at := x.find(place(chain[i]), row)
 		if at.entry != none {
 			// Blocks that were used together stand side by side in the list, so
 			// the first is found in the table, the others beside it, and all
@@ -134,14 +200,14 @@ func (x *Index) Put(upstream int, chain []uint64) {
 				first = newer
 				i--
 			}
-			x.renew(upstream, first, at.entry)
+			x.renew(row, first, at.entry)
 			continue
 		}
-		if x.crowded(upstream) {
-			x.makeRoom(upstream)
-			at = x.find(place(chain[i]), upstream) // a set may be gone
+		if x.crowded(row) {
+			x.makeRoom(row)
+			at = x.find(place(chain[i]), row) // a set may be gone
 		}
-		x.insert(place(chain[i]), upstream, at)
+		x.insert(place(chain[i]), row, at)
 	}
 }
 
@@ -149,8 +215,11 @@ func (x *Index) Put(upstream int, chain []uint64) {
 // their chain. If the upstream was told to hold longer chains meanwhile, their
 // ends stay until they are dropped or put, and Match may count too much.
 func (x *Index) Drop(upstream int, blocks []uint64) {
+	if upstream >= len(x.rows) {
+		return
+	}
 	for _, h := range blocks {
-		if at := x.find(place(h), upstream); at.entry != none {
+		if at := x.find(place(h), x.rows[upstream]); at.entry != none {
 			x.remove(at.entry)
 		}
 	}
@@ -158,8 +227,8 @@ func (x *Index) Drop(upstream int, blocks []uint64) {
 
 // crowded reports whether one more entry, with a set for it, would be beyond
 // the upstream's bound or that of the index.
-func (x *Index) crowded(upstream int) bool {
-	l := &x.lists[upstream]
+func (x *Index) crowded(row int) bool {
+	l := &x.lists[row]
 	return l.len >= l.cap || x.taken+2 > x.limit
 }
 
@@ -167,10 +236,10 @@ func (x *Index) crowded(upstream int) bool {
 // those least recently used by the upstream that holds most, of the one that
 // grows and a few others in turn. Over many inserts that evens out as looking
 // at all of them would, and a newcomer gets room.
-func (x *Index) makeRoom(upstream int) {
-	x.fit(&x.lists[upstream], x.lists[upstream].cap-1)
+func (x *Index) makeRoom(row int) {
+	x.fit(&x.lists[row], x.lists[row].cap-1, 2)
 	for x.taken+2 > x.limit {
-		victim := upstream
+		victim := row
 		for range min(len(x.lists), 8) {
 			if x.hand++; x.hand >= len(x.lists) {
 				x.hand = 0
@@ -179,8 +248,8 @@ func (x *Index) makeRoom(upstream int) {
 				victim = x.hand
 			}
 		}
-		for u := 0; x.lists[victim].len == 0; u++ {
-			victim = u // all that were looked at hold nothing, so another does
+		for other := 0; x.lists[victim].len == 0; other++ {
+			victim = other // all that were looked at hold nothing, so another does
 		}
 		x.remove(x.lists[victim].oldest)
 		x.evicted.Memory++
@@ -202,8 +271,8 @@ func (x *Index) linkNewest(e uint32) {
 
 // renew makes entries that stand side by side, from first to last, an
 // upstream's most recently used.
-func (x *Index) renew(upstream int, first, last uint32) {
-	l := &x.lists[upstream]
+func (x *Index) renew(row int, first, last uint32) {
+	l := &x.lists[row]
 	if l.newest == first {
 		return
 	}

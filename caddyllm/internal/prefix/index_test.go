@@ -85,14 +85,15 @@ func check(t *testing.T, x *Index) {
 	if sets != x.sets {
 		t.Fatalf("%d sets are chained, the index says %d", sets, x.sets)
 	}
-	if total != x.Len() {
-		t.Fatalf("the lists hold %d entries, the index says %d", total, x.Len())
+	if total != x.taken-x.sets {
+		t.Fatalf("the lists hold %d entries, the index says %d", total, x.taken-x.sets)
 	}
 }
 
 func testAgainstTwin(t *testing.T, seed uint64, upstreams, steps int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	x := NewIndex(1 << 30)
+	x.atOnce = int(seed%3) * 20
 	w := &twin{held: make([][]uint64, upstreams), cap: make([]int, upstreams)}
 	setCap := func(u, n int) {
 		x.SetCap(u, n)
@@ -154,6 +155,79 @@ func TestIndexAgreesWithItsTwin(t *testing.T) {
 		testAgainstTwin(t, seed, 5, 400)
 		testAgainstTwin(t, seed, 40, 100)
 		testAgainstTwin(t, seed, 150, 60)
+	}
+}
+
+// An upstream that restarts, or whose cache is less than was thought, holds up
+// nobody for more than a millisecond: what it held is gone at once for those who
+// ask, and from memory bit by bit.
+func TestForgettingIsSpread(t *testing.T) {
+	const blocks = 200_000
+	x := NewIndex(1 << 30)
+	chain := make([]uint64, blocks)
+	for i := range chain {
+		chain[i] = uint64(i+1) * 0x9e3779b97f4a7c15
+	}
+	x.SetCap(0, 2*blocks)
+	x.SetCap(1, 2*blocks)
+	x.Put(0, chain)
+	held := make([]int32, 2)
+	last := x.taken
+	does := func(what string, most int, do func()) {
+		do()
+		if gone := last - x.taken; gone > most {
+			t.Fatalf("%s removes %d entries in one go, want at most %d", what, gone, most)
+		}
+		last = x.taken
+	}
+	does("Clear", forgetAtOnce, func() { x.Clear(0) })
+	if x.Match(chain[:100], held); held[0] != 0 || x.Held(0) != 0 {
+		t.Fatalf("after Clear an upstream holds %d blocks, and %d of a chain", x.Held(0), held[0])
+	}
+	if x.Len() != 0 {
+		t.Errorf("%d entries count after Clear", x.Len())
+	}
+	for range blocks/(forgetByPut-2) + 1 {
+		does("Put", forgetByPut, func() { x.Put(1, chain[:2]) })
+	}
+	if x.taken != 2 {
+		t.Errorf("%d entries are left, want the 2 that are held", x.taken)
+	}
+
+	x.Put(0, chain)
+	last = x.taken
+	does("SetCap", forgetAtOnce, func() { x.SetCap(0, 500) })
+	for range blocks / (forgetByPut - 2) {
+		does("Put", forgetByPut, func() { x.Put(0, chain[:1]) })
+	}
+	if x.Held(0) != 500 {
+		t.Errorf("%d blocks are held, want 500", x.Held(0))
+	}
+	x.Match(chain[:1000], held)
+	if held[0] != 500 || held[1] != 2 {
+		t.Errorf("of the chain %v are held, want 500 and 2", held)
+	}
+	check(t, x)
+}
+
+// Rows come back: an upstream that restarts again and again needs two.
+func TestClearedRowsAreUsedAgain(t *testing.T) {
+	x := NewIndex(1 << 30)
+	x.atOnce = 0
+	chain := []uint64{1, 2, 3}
+	x.SetCap(0, 10)
+	for range 3 * MaxUpstreams {
+		x.Put(0, chain)
+		x.Clear(0)
+	}
+	if len(x.lists) > 3 {
+		t.Errorf("%d rows for one upstream", len(x.lists))
+	}
+	x.SetCap(MaxUpstreams-1, 10) // as many as there may be
+	x.Put(MaxUpstreams-1, chain)
+	held := make([]int32, MaxUpstreams)
+	if x.Match(chain, held); held[MaxUpstreams-1] != 3 || held[0] != 0 {
+		t.Errorf("the last holds %d, the first %d, want 3 and 0", held[MaxUpstreams-1], held[0])
 	}
 }
 

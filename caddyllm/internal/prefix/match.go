@@ -5,6 +5,22 @@ import "math/bits"
 // Match sets held[u] to the number of leading blocks of the chain that
 // upstream u holds, for each u within held.
 func (x *Index) Match(chain []uint64, held []int32) {
+	if !x.moved {
+		x.match(chain, held)
+		return
+	}
+	if n := len(x.lists); len(x.held) < n {
+		x.held = make([]int32, n+n/4)
+	}
+	x.match(chain, x.held[:len(x.lists)])
+	clear(held)
+	for u, row := range x.rows[:min(len(x.rows), len(held))] {
+		held[u] = x.held[row]
+	}
+}
+
+// match is Match by row.
+func (x *Index) match(chain []uint64, held []int32) {
 	clear(held)
 	if len(chain) == 0 {
 		return
