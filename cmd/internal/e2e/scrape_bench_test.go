@@ -90,6 +90,14 @@ func (f *face) requests() []*http.Request {
 
 func (f *face) scrapes() int { return len(f.requests()) }
 
+// taken waits until the page that a face shows now was taken in. A scrape may be
+// under way that has another, and the next begins when the one before is taken.
+func (f *face) taken(t *testing.T) {
+	t.Helper()
+	n := f.scrapes()
+	eventually(t, "the page of "+f.addr+" is taken in", func() bool { return f.scrapes() >= n+3 })
+}
+
 // gauge is what the gateway tells of an upstream; ok is false if it tells
 // nothing.
 func (g *gateway) gauge(name, upstream string) (v float64, ok bool) {

@@ -293,11 +293,12 @@ func TestSleepingEngineIsLeftAlone(t *testing.T) {
 		t.Errorf("cold prompts land %v, want none on U1, which sleeps", got)
 	}
 	faces[1].show(state(0))
-	g.becomes(false, faces[1].addr)
+	faces[1].taken(t)
 	g.cold("all asleep", 4, faces) // is served all the same
-	faces[0].show(state(1))
-	faces[1].show(state(1))
-	g.becomes(true, faceAddrs(faces)...)
+	for _, f := range faces {
+		f.show(state(1))
+		f.taken(t)
+	}
 	if got := g.cold("day", 40, faces); got[0] < 5 {
 		t.Errorf("cold prompts land %v, want a share of them on U1, which is awake", got)
 	}
