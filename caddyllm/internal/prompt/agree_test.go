@@ -55,20 +55,12 @@ func expect(kind Kind, root *node, block int) (Prompt, Status) {
 	}
 	p.N = min(max(1, number(fN))*w.prompts, math.MaxInt32)
 	p.Stream = f[fStream] != nil && f[fStream].raw == "true"
-	if o := f[fStreamOptions]; o.is('{') {
-		for i, key := range o.keys {
-			if key == "include_usage" {
-				p.IncludeUsage = o.members[i].raw == "true"
-			}
-		}
-	}
 	seed := uint64(0)
 	if m := f[fModel]; m.is('"') && m.text != "" {
 		p.ModelName, p.Model = []byte(m.text), xxhash.Sum64String(m.text)
 		seed = p.Model
 	}
 	if salt := f[fCacheSalt]; salt.is('"') && salt.text != "" {
-		p.SaltPresent = true
 		seed = seed*0x9e3779b97f4a7c15 ^ xxhash.Sum64String(shortestForm(salt.text))
 	}
 	var c prefix.Chain
@@ -106,7 +98,7 @@ func samePrompt(a, b Prompt) bool {
 	}
 	return a.Whole == b.Whole && a.Bytes == b.Bytes && a.ExtraTokens == b.ExtraTokens && a.Model == b.Model && a.MaxTokens == b.MaxTokens &&
 		a.Kind == b.Kind && a.Session == b.Session && a.Previous == b.Previous &&
-		a.N == b.N && a.Stream == b.Stream && a.IncludeUsage == b.IncludeUsage && a.SaltPresent == b.SaltPresent
+		a.N == b.N && a.Stream == b.Stream
 }
 
 // compare checks one body against the twin, and its heads against each other.

@@ -8,7 +8,6 @@ const (
 	fModel
 	fCacheSalt
 	fStream
-	fStreamOptions
 	fN
 	fMaxTokens
 	fMaxCompletionTokens
@@ -51,8 +50,6 @@ func topField(name []byte) field {
 		return fCacheSalt
 	case "stream":
 		return fStream
-	case "stream_options":
-		return fStreamOptions
 	case "n":
 		return fN
 	case "max_tokens":

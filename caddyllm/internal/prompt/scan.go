@@ -42,16 +42,12 @@ type Prompt struct {
 	N int
 	// Stream says that the client wants the answer in pieces.
 	Stream bool
-	// IncludeUsage says that the client wants token counts at a stream's end.
-	IncludeUsage bool
 	// Kind is that of the request: what the path said or, for Invocations, what
 	// the body has.
 	Kind Kind
 	// Session is a hash of vLLM's session_id, and Previous of the response that
 	// the prompt goes on from; 0 if the request has none.
 	Session, Previous uint64
-	// SaltPresent says that a cache salt seeds the chain.
-	SaltPresent bool
 }
 
 // Scanner extracts prompts. The zero value is ready for use; one that is used
@@ -132,7 +128,6 @@ func (s *Scanner) prompt() Prompt {
 		Kind:        s.kind,
 	}
 	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))
-	p.IncludeUsage = s.includesUsage()
 	p.ModelName = s.unquoted(s.fields[fModel], &s.model)
 	seed := s.Seed
 	if len(p.ModelName) > 0 {
@@ -141,7 +136,6 @@ func (s *Scanner) prompt() Prompt {
 	}
 	// vLLM ignores no salt but refuses an empty one.
 	if salt, ok := s.digestOf(s.fields[fCacheSalt]); ok {
-		p.SaltPresent = true
 		seed = seed*0x9e3779b97f4a7c15 ^ salt
 	}
 	p.Session, _ = s.digestOf(s.fields[fSession])
@@ -173,20 +167,6 @@ func (s *Scanner) parameter(f field) int {
 		}
 	}
 	return n
-}
-
-func (s *Scanner) includesUsage() bool {
-	v := s.fields[fStreamOptions]
-	if s.first(v) != '{' {
-		return false
-	}
-	yes := false
-	for w := s.enter(v); w.next(); {
-		if string(w.name()) == "include_usage" {
-			yes = s.is(w.value, "true")
-		}
-	}
-	return yes
 }
 
 // digestOf hashes a string's text. It reports false for an empty or absent
