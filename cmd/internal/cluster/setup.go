@@ -12,7 +12,6 @@ func (s *sim) setUp(maker Maker) error {
 	c := &s.cfg
 	n := c.Replicas + s.scenario.spare
 	s.clock = virtual.New(c.Seed, s)
-	s.clock.TellTokens()
 	for i := range n {
 		r := &replica{cfg: c.Engine, joined: i < c.Replicas, healthy: i < c.Replicas}
 		s.replicas = append(s.replicas, r)
@@ -34,6 +33,10 @@ func (s *sim) setUp(maker Maker) error {
 			return err
 		}
 		s.proxies = append(s.proxies, proxy{policy: policy, pages: make([]*rivals.Page, n)})
+		if hears, ok := policy.(rivals.Listener); ok {
+			s.proxies[p].hears = hears
+			s.clock.TellTokens() // which costs as much as the rest of a replay
+		}
 		every := c.ScrapeInterval
 		if own, ok := policy.(rivals.Scraper); ok && own.ScrapeEvery() > 0 {
 			every = own.ScrapeEvery()

@@ -44,8 +44,9 @@ type sim struct {
 
 type proxy struct {
 	policy rivals.Policy
-	every  time.Duration  // between scrapes
-	pages  []*rivals.Page // taken and not read yet, by engine
+	hears  rivals.Listener // the policy, if it is one
+	every  time.Duration   // between scrapes
+	pages  []*rivals.Page  // taken and not read yet, by engine
 }
 
 // job is one request of the workload and what became of it.
@@ -138,7 +139,9 @@ func (s *sim) heard(outputs []simengine.Output) {
 		if !o.First && !o.Finished {
 			if bit := uint64(1) << (j.proxy & 63); told&bit == 0 {
 				told |= bit
-				s.proxies[j.proxy].policy.Token(s.now, o.ID)
+				if p := s.proxies[j.proxy].hears; p != nil {
+					p.Token(s.now, o.ID)
+				}
 			}
 			continue
 		}

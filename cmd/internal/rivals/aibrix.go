@@ -73,8 +73,8 @@ func (p *aibrix) match(chain []uint64, targets []Target) map[int]int {
 func (p *aibrix) note(up int, chain []uint64) {
 	for i := len(chain) - 1; i >= 0; i-- {
 		h := chain[i]
-		if !p.order.has(h) && len(p.order.places) >= p.order.most {
-			delete(p.pods, p.order.nodes[p.order.nodes[0].prev].hash)
+		if !p.order.has(h) && p.order.len() >= p.order.most {
+			delete(p.pods, p.order.oldest())
 		}
 		p.order.touch(h)
 		if !slices.Contains(p.pods[h], int32(up)) {

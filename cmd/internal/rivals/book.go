@@ -45,8 +45,6 @@ func (b *book) send(now time.Duration, q *Request, up int, tokens, work float64)
 
 func (b *book) FirstToken(_ time.Duration, id uint64) { b.first(id) }
 
-func (*book) Token(time.Duration, uint64) {}
-
 func (b *book) first(id uint64) *flight {
 	f := b.flights[id]
 	if f == nil || f.decodes {

@@ -91,7 +91,7 @@ func (p *sglang) Pick(now time.Duration, q *Request, targets []Target) int {
 	case share > p.set["threshold"]:
 		best = p.amongLongest(targets, held, func(int) float64 { return 0 })
 	case p.set["smallest"] > 0:
-		best = least(targets, &p.chance, func(up int) float64 { return float64(len(p.texts.up[up].places)) })
+		best = least(targets, &p.chance, func(up int) float64 { return float64(p.texts.up[up].len()) })
 	default:
 		best = least(targets, &p.chance, p.inFlight)
 	}

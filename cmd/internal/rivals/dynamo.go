@@ -1,6 +1,9 @@
 package rivals
 
-import "time"
+import (
+	"sort"
+	"time"
+)
 
 // dynamo is NVIDIA Dynamo's KV router (selector/default.rs): the least of
 //
@@ -37,14 +40,12 @@ func (p *dynamo) overlap(now time.Duration, up int, q *Request, chain []uint64) 
 	if p.truth != nil {
 		return p.truth.Cached(up, q) / p.block
 	}
-	n := 0
-	for _, h := range chain {
-		if at, ok := p.sent[up][h]; !ok || (now-at).Seconds() > p.set["ttl_s"] {
-			break
-		}
-		n++
-	}
-	return n
+	ttl, sent := p.set["ttl_s"], p.sent[up]
+	// Whoever was sent a block was sent those before it, at that time or later.
+	return sort.Search(len(chain), func(i int) bool {
+		at, ok := sent[chain[i]]
+		return !ok || (now-at).Seconds() > ttl
+	})
 }
 
 func (p *dynamo) Pick(now time.Duration, q *Request, targets []Target) int {
@@ -71,12 +72,8 @@ func (p *dynamo) Pick(now time.Duration, q *Request, targets []Target) int {
 // fresh is how many of the chain's blocks no request in flight there has.
 // Where one isn't there, none behind it is.
 func (p *dynamo) fresh(up int, chain []uint64) int {
-	for i, h := range chain {
-		if p.active[up][h] == 0 {
-			return len(chain) - i
-		}
-	}
-	return 0
+	active := p.active[up]
+	return len(chain) - sort.Search(len(chain), func(i int) bool { return active[chain[i]] == 0 })
 }
 
 func (p *dynamo) End(_ time.Duration, id uint64, _ Outcome, _ *Usage) {

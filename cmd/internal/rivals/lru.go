@@ -1,5 +1,7 @@
 package rivals
 
+import "sort"
+
 // lru is a policy's model of what upstreams hold: a bounded LRU of block
 // hashes for each.
 type lru struct{ up []*blockList }
@@ -12,14 +14,11 @@ func newLRU(env Env, blocks int) *lru {
 	return l
 }
 
-// held is the number of leading blocks that an upstream has.
+// held is the number of leading blocks that an upstream has. Chains are only put
+// as a whole, heads last: who has a block has those before it.
 func (l *lru) held(up int, chain []uint64) int {
 	list := l.up[up]
-	n := 0
-	for n < len(chain) && list.has(chain[n]) {
-		n++
-	}
-	return n
+	return sort.Search(len(chain), func(i int) bool { return !list.has(chain[i]) })
 }
 
 // put makes a chain the most recent of an upstream, its head the very most.
@@ -33,7 +32,7 @@ func (l *lru) resize(up, blocks int) { l.up[up].resize(blocks) }
 
 // blockList is an LRU in slices.
 type blockList struct {
-	places map[uint64]int32
+	places blockTable
 	nodes  []blockNode // nodes[0] is the ring's anchor
 	spare  []int32
 	most   int
@@ -45,20 +44,23 @@ type blockNode struct {
 }
 
 func newBlockList(most int) *blockList {
-	return &blockList{places: make(map[uint64]int32), nodes: make([]blockNode, 1), most: max(most, 1)}
+	return &blockList{nodes: make([]blockNode, 1), most: max(most, 1)}
 }
 
-func (l *blockList) has(hash uint64) bool {
-	_, ok := l.places[hash]
-	return ok
-}
+// len is the number of blocks.
+func (l *blockList) len() int { return l.places.used }
+
+// oldest is the block that goes next; 0 if there is none.
+func (l *blockList) oldest() uint64 { return l.nodes[l.nodes[0].prev].hash }
+
+func (l *blockList) has(hash uint64) bool { return l.places.find(l.nodes, hash) != 0 }
 
 func (l *blockList) touch(hash uint64) {
-	at, ok := l.places[hash]
-	if ok {
+	at := l.places.find(l.nodes, hash)
+	if at != 0 {
 		l.unlink(at)
 	} else {
-		for len(l.places) >= l.most {
+		for l.len() >= l.most {
 			l.evict()
 		}
 		at = int32(len(l.nodes))
@@ -68,7 +70,7 @@ func (l *blockList) touch(hash uint64) {
 			l.nodes = append(l.nodes, blockNode{})
 		}
 		l.nodes[at].hash = hash
-		l.places[hash] = at
+		l.places.add(l.nodes, at)
 	}
 	head := l.nodes[0].next
 	l.nodes[at].prev, l.nodes[at].next = 0, head
@@ -84,13 +86,13 @@ func (l *blockList) unlink(at int32) {
 func (l *blockList) evict() {
 	oldest := l.nodes[0].prev
 	l.unlink(oldest)
-	delete(l.places, l.nodes[oldest].hash)
+	l.places.drop(l.nodes, oldest)
 	l.spare = append(l.spare, oldest)
 }
 
 func (l *blockList) resize(most int) {
 	l.most = max(most, 1)
-	for len(l.places) > l.most {
+	for l.len() > l.most {
 		l.evict()
 	}
 }

@@ -19,7 +19,6 @@ func (p *oracle) Pick(now time.Duration, q *Request, targets []Target) int {
 }
 
 func (*oracle) FirstToken(time.Duration, uint64)           {}
-func (*oracle) Token(time.Duration, uint64)                {}
 func (*oracle) End(time.Duration, uint64, Outcome, *Usage) {}
 func (*oracle) Scraped(time.Duration, int, *Page)          {}
 

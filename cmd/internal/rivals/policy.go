@@ -74,11 +74,15 @@ type Policy interface {
 	// usage is nil unless the answer is complete.
 	FirstToken(now time.Duration, id uint64)
 	End(now time.Duration, id uint64, o Outcome, usage *Usage)
+	// Scraped is told what a page said, page nil where it couldn't be had.
+	Scraped(now time.Duration, upstream int, page *Page)
+}
+
+// Listener is a Policy that hears the streams that pass.
+type Listener interface {
 	// Token is told, at the end of an engine's step, of one stream of the proxy
 	// that got a token in it and had one before.
 	Token(now time.Duration, id uint64)
-	// Scraped is told what a page said, page nil where it couldn't be had.
-	Scraped(now time.Duration, upstream int, page *Page)
 }
 
 // Scraper is a Policy whose defaults have a scrape interval of their own; 0 is

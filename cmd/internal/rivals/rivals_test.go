@@ -405,3 +405,56 @@ func TestBlockListIsAnLRU(t *testing.T) {
 		}
 	}
 }
+
+// So is a large one of mixed hashes, whose table grows and loses entries.
+func TestLargeBlockListIsAnLRU(t *testing.T) {
+	const most, hashes = 900, 2000
+	l := newBlockList(most)
+	touched := make(map[uint64]int)
+	r := chance{4}
+	for now := range 20_000 {
+		h := mix(uint64(r.below(hashes)))
+		l.touch(h)
+		touched[h] = now
+	}
+	for h, at := range touched {
+		later := 0
+		for _, other := range touched {
+			if other > at {
+				later++
+			}
+		}
+		if l.has(h) != (later < most) {
+			t.Fatalf("a block with %d later ones: %v", later, l.has(h))
+		}
+	}
+	if l.len() != most {
+		t.Errorf("%d blocks, want %d", l.len(), most)
+	}
+}
+
+// What is held of a chain ends with the first block that isn't, whatever chains
+// were put and fell out.
+func TestHeldIsTheLeadingBlocks(t *testing.T) {
+	l := &lru{up: []*blockList{newBlockList(40)}}
+	r := chance{5}
+	chain := func() []uint64 {
+		h, c := uint64(0), make([]uint64, 1+r.below(15))
+		for i := range c {
+			h = mix(h ^ uint64(1+r.below(3)))
+			c[i] = h
+		}
+		return c
+	}
+	for range 2000 {
+		c := chain()
+		slow := 0
+		for slow < len(c) && l.up[0].has(c[slow]) {
+			slow++
+		}
+		if held := l.held(0, c); held != slow {
+			t.Fatalf("%d of %d are held, want %d", held, len(c), slow)
+		}
+		l.put(0, chain())
+	}
+}
