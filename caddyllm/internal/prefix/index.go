@@ -40,6 +40,7 @@ type Index struct {
 	atOnce  int     // entries that Clear removes at once
 
 	evicted Evictions
+	read    uint32 // by warm, for nobody
 }
 
 // Evictions counts the entries that gave way to others, by the bound that they
@@ -185,6 +186,7 @@ func (x *Index) Put(upstream int, chain []uint64) {
 	x.forget()
 	// More than fits would only push out its own head.
 	chain = chain[:min(len(chain), x.lists[row].cap)]
+	ahead := len(chain) // the first of those that were read ahead
 	for i := len(chain) - 1; i >= 0; i-- {
 		at := x.find(place(chain[i]), row)
 		if at.entry != none {
@@ -208,6 +210,14 @@ func (x *Index) Put(upstream int, chain []uint64) {
 			at = x.find(place(chain[i]), row) // a set may be gone
 		}
 		x.insert(place(chain[i]), row, at)
+		if i <= ahead {
+			// Those before are likely missing too.
+			ahead = max(i-readAhead, 0)
+			x.warm(chain[ahead:i], row)
+			if x.crowded(row) {
+				x.warmOldest(row)
+			}
+		}
 	}
 }
 
@@ -218,9 +228,15 @@ func (x *Index) Drop(upstream int, blocks []uint64) {
 	if upstream >= len(x.rows) {
 		return
 	}
-	for _, h := range blocks {
-		if at := x.find(place(h), x.rows[upstream]); at.entry != none {
-			x.remove(at.entry)
+	row := x.rows[upstream]
+	for len(blocks) > 0 {
+		some := blocks[:min(len(blocks), readAhead)]
+		blocks = blocks[len(some):]
+		x.warm(some, row)
+		for _, h := range some {
+			if at := x.find(place(h), row); at.entry != none {
+				x.remove(at.entry)
+			}
 		}
 	}
 }
