@@ -30,13 +30,14 @@
 // # Reading guide
 //
 // policy.go has the options, which are the manual, and the lifecycle;
-// settings.go their defaults and bounds, caddyfile.go their syntax. select.go is
-// the way of a request, flight.go what is known of it: body.go gives each
+// settings.go their defaults and bounds, caddyfile.go their syntax. select.go
+// is the way of a request, flight.go what is known of it: body.go gives each
 // attempt its body, coding.go and form.go look into bodies that aren't plain
-// JSON, homes.go knows where sessions and responses live, attempt.go is one try,
-// observe.go watches its answer, retryafter.go and usage.go read what it tells,
-// publish.go tells what was decided. guard.go ends faults of ours where they
-// happen. upstreams.go and offered.go know Caddy's handler and its pools,
+// JSON, homes.go knows where sessions and responses live, attempt.go is one
+// try, observe.go watches its answer, retryafter.go and usage.go read what it
+// tells, opening.go tells a first token from what comes before it, publish.go
+// what was decided. guard.go ends faults of ours where they happen.
+// upstreams.go and offered.go know Caddy's handler and its pools,
 // scrapetransport.go the way of a scrape through its transport, pages.go where
 // an upstream's metrics are. state.go is what reloads keep, polling.go what the
 // process shares; metrics.go what Prometheus sees.

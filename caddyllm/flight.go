@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/cespare/xxhash/v2"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
 )
@@ -89,7 +90,7 @@ func (f *flight) classify(r *http.Request) {
 		f.why = ""
 	case r.Method != http.MethodPost:
 		f.why = whyMethod
-	case len(r.Header["Upgrade"]) > 0:
+	case upgrades(r.Header):
 		f.why = whyUpgrade
 	case f.kind == prompt.None:
 		f.why = whyPath
@@ -98,6 +99,16 @@ func (f *flight) classify(r *http.Request) {
 	case caddyhttp.IsIncremental(r.Header):
 		f.why = whyIncremental
 	}
+}
+
+// upgrades reports whether a connection is to become something else. Java's
+// client, unless it is told not to, offers to go on in HTTP/2 with any request:
+// who doesn't take the offer answers, and no engine takes it.
+func upgrades(h http.Header) bool {
+	if len(h["Upgrade"]) == 0 || !httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade") {
+		return false
+	}
+	return !httpguts.HeaderValuesContainsToken(h["Upgrade"], "h2c")
 }
 
 // current is the attempt under way, nil before the first.

@@ -50,11 +50,11 @@ func newCollectors(states func() []namedState, now func() time.Time) *collectors
 		predicted: prometheus.NewHistogram(histogram("predicted_first_token_seconds",
 			"Predicted time to the first token of streamed answers that began.", firstTokenBuckets)),
 		actual: prometheus.NewHistogram(histogram("first_token_seconds",
-			"Time from the decision to the first byte of streamed answers.", firstTokenBuckets)),
+			"Time from the decision to the first token of streamed answers.", firstTokenBuckets)),
 		// Two histograms of what is positive: the sum of one with negative
 		// values would go down, and a rate of it would mean nothing.
 		off: prometheus.NewHistogramVec(histogram("first_token_error_seconds",
-			"How far the first byte of streamed answers was from its prediction: late behind it, or early before it.", errorBuckets), []string{"direction"}),
+			"How far the first token of streamed answers was from its prediction: late behind it, or early before it.", errorBuckets), []string{"direction"}),
 		decision: prometheus.NewHistogram(histogram("decision_seconds",
 			"Time to scan a prompt and to decide.", prometheus.ExponentialBuckets(1e-6, 4, 10))),
 		scrapeTime: prometheus.NewHistogram(histogram("scrape_duration_seconds",

@@ -75,14 +75,14 @@ type observedBody struct {
 	io.ReadCloser
 	attempt *attempt
 	req     *http.Request
-	events  bool      // server-sent events
-	chunk   time.Time // when the last of them came
+	empty   bool      // nothing may follow the header
+	chunk   time.Time // when the last event came
 	passing bool      // bytes of it went on
-	begun   bool      // and one of them was of no comment
-	comments
-	deaf   bool // a fault of ours ended the watching
-	tail   tail
-	seeker *idSeeker // of a response's id
+	opening opening
+	said    sign // what that told
+	deaf    bool // a fault of ours ended the watching
+	tail    tail
+	seeker  *idSeeker // of a response's id
 }
 
 func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observedBody {
@@ -90,8 +90,9 @@ func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observe
 		ReadCloser: res.Body,
 		attempt:    a,
 		req:        req,
-		events:     strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"),
+		empty:      res.StatusCode != http.StatusOK,
 	}
+	b.opening.events = strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
 	if a.flight.kind == prompt.Responses {
 		b.seeker = new(idSeeker)
 	}
@@ -134,11 +135,12 @@ func (b *observedBody) watch(p []byte) {
 		}
 	}()
 	b.tail.write(p)
-	if !b.begun && (!b.events || b.comments.end(p)) {
-		b.begun = true
-		b.attempt.firstByte()
+	if b.said == undecided {
+		if b.said = b.opening.read(p); b.said == computed {
+			b.attempt.firstByte()
+		}
 	}
-	if b.events {
+	if b.said == computed && b.opening.events && p[0] != ':' {
 		b.beat(time.Now())
 	}
 	if b.seeker != nil {
@@ -147,7 +149,7 @@ func (b *observedBody) watch(p []byte) {
 }
 
 // beat lets the decision hear the engine's steps: each has an event in every
-// stream.
+// stream. A comment is of no step.
 func (b *observedBody) beat(now time.Time) {
 	var gap time.Duration
 	if !b.chunk.IsZero() {
@@ -169,12 +171,30 @@ func (b *observedBody) end(end route.End) {
 		b.tail.release()
 		return
 	}
+	end = b.judge(end)
 	var usage *route.Usage
 	if end == route.Completed {
 		usage = b.usage()
 	}
 	b.tail.release()
 	b.attempt.finish(end, usage)
+}
+
+// judge says how an answer of a good status really ended: an error in its place
+// counts as its code would as a status, and a prompt that was answered with
+// nothing was not.
+func (b *observedBody) judge(end route.End) route.End {
+	switch {
+	case !b.attempt.choice.prompt || b.deaf || b.said == computed:
+	case b.said == errored:
+		if code := errorCode(b.tail.bytes()); code >= 400 && code < 500 && code != http.StatusTooManyRequests {
+			return route.Rejected
+		}
+		return route.Failed
+	case end == route.Completed && !b.empty && (b.opening.events || !b.passing):
+		return route.Failed
+	}
+	return end
 }
 
 // usage is what the answer told of its tokens, nil if nothing.
