@@ -94,6 +94,9 @@ func readBody(r *http.Request, limit int64) *body {
 			// An error that came with the byte will come again.
 			b.rest = r.Body
 			return b
+		case err == io.EOF && int64(len(b.kept)) < r.ContentLength:
+			b.err = errShort
+			return b
 		case err == io.EOF:
 			b.whole = true
 			return b
@@ -103,6 +106,11 @@ func readBody(r *http.Request, limit int64) *body {
 		}
 	}
 }
+
+// errShort is of a body that ends before its length says: something in front of
+// the proxy read it, and what is left must not pass for all of it. The transport
+// reports it as without this policy.
+var errShort = errors.New("reading a body: it is shorter than its length, as if a handler before had read it")
 
 // text is what is kept of the body.
 func (b *body) text() []byte {
@@ -171,7 +179,7 @@ func (b *body) clientGone() bool {
 	}
 	var refused caddyhttp.HandlerError
 	var timeout interface{ Timeout() bool }
-	return !errors.As(b.err, &refused) && !(errors.As(b.err, &timeout) && timeout.Timeout())
+	return !errors.Is(b.err, errShort) && !errors.As(b.err, &refused) && !(errors.As(b.err, &timeout) && timeout.Timeout())
 }
 
 // open gives r a fresh reader over the whole body. It reports false if that

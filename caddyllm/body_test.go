@@ -149,6 +149,24 @@ func TestWhoEndedTheBody(t *testing.T) {
 	}
 }
 
+// A body that a handler in front read, in part or as a whole, is not what is
+// left of it: an engine would take that for a prompt.
+func TestWhatIsLeftOfABodyIsNoBody(t *testing.T) {
+	for _, left := range []string{"", "half of it"} {
+		r := post(t, strings.NewReader(left), 100)
+		b := readBody(r, 1024)
+		if b.whole || b.clientGone() || !errors.Is(b.err, errShort) {
+			t.Errorf("%d bytes of 100 are whole: %v, by a client that left: %v, %v", len(left), b.whole, b.clientGone(), b.err)
+		}
+		if !b.open(r) || r.ContentLength != 100 {
+			t.Fatalf("it is sent with length %d, want the 100 that it had", r.ContentLength)
+		}
+		if got, err := sent(t, r); got != left || !errors.Is(err, errShort) {
+			t.Errorf("sent %q, %v; want an error", got, err)
+		}
+	}
+}
+
 type deadlineError struct{}
 
 func (deadlineError) Error() string { return "deadline" }
@@ -219,7 +237,7 @@ func TestABrokenUploadIsNoUpstreams(t *testing.T) {
 		"torn at once":    {io.MultiReader(strings.NewReader("ab"), iotest.ErrReader(torn)), 10, true},
 		"torn later":      {io.MultiReader(strings.NewReader("abcdef"), iotest.ErrReader(torn)), 3, true},
 	} {
-		r := post(t, c.body, 100)
+		r := post(t, c.body, -1)
 		b := readBody(r, c.limit)
 		b.open(r)
 		_, err := sent(t, r)

@@ -140,7 +140,7 @@ var options = map[string]func(p *LLMPrefix, arg string) error{
 	},
 	"expose": func(p *LLMPrefix, arg string) error {
 		p.Expose = arg
-		return checkHeaderName("expose", arg)
+		return checkExpose(arg)
 	},
 }
 

@@ -92,7 +92,8 @@ func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observe
 		req:        req,
 		empty:      res.StatusCode != http.StatusOK,
 	}
-	b.opening.events = strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
+	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	b.opening.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 	if a.flight.kind == prompt.Responses {
 		b.seeker = new(idSeeker)
 	}

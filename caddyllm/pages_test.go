@@ -1,6 +1,7 @@
 package caddyllm
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,29 @@ func TestFC72MetricsURLs(t *testing.T) {
 	delete(s.metricsURL, "*")
 	if u, err := s.pageURL("gpu3:8000", caddy.NetworkAddress{Host: "gpu3", StartPort: 8000}); u != nil || err != nil {
 		t.Errorf("an upstream that no metrics_url is for: %v, %v, want neither", u, err)
+	}
+}
+
+// A metrics path may have a query, and is at the upstream whatever it looks like.
+func TestMetricsPaths(t *testing.T) {
+	base := &url.URL{Scheme: "http", Host: "gpu1:8000"}
+	for path, want := range map[string]string{
+		"/metrics":               "http://gpu1:8000/metrics",
+		"/metrics?model=a&b=%20": "http://gpu1:8000/metrics?model=a&b=%20",
+		"/m%20x/":                "http://gpu1:8000/m%20x/",
+		"/a/../b":                "http://gpu1:8000/b",
+	} {
+		if err := checkScrape(path); err != nil {
+			t.Errorf("%s is refused: %v", path, err)
+		}
+		if got := below(base, path).String(); got != want {
+			t.Errorf("%s is asked for at %s, want %s", path, got, want)
+		}
+	}
+	for _, path := range []string{"metrics", "//elsewhere/metrics", "http://elsewhere/metrics", "/metrics#part", "/%zz", "?model=a"} {
+		if err := checkScrape(path); err == nil {
+			t.Errorf("%s is no path, and is taken", path)
+		}
 	}
 }
 

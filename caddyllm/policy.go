@@ -50,8 +50,8 @@ type LLMPrefix struct {
 	// over all upstreams of the state. Default: 256 MiB.
 	Memory int64 `json:"memory,omitempty"`
 
-	// The path of the upstreams' metrics, or `off` to rely on own traffic
-	// alone. One redirect to the same host and port is followed. Default:
+	// The path of the upstreams' metrics, with a query if they need one, or
+	// `off` to rely on own traffic alone. One redirect to the same host and port is followed. Default:
 	// `/metrics`, and `/prometheus/metrics` for upstreams that have no page
 	// there.
 	Scrape string `json:"scrape,omitempty"`
@@ -73,7 +73,8 @@ type LLMPrefix struct {
 	// Values may have placeholders that need no request, such as
 	// `{env.METRICS_KEY}` or `{file./run/secrets/key}`; they are evaluated
 	// for each scrape. The header is sent to where the upstream's metrics
-	// are, and not to where these redirect. Default: none.
+	// are, and not to another host or port that these redirect to. Default:
+	// none.
 	MetricsHeader map[string]string `json:"metrics_header,omitempty"`
 
 	// Whether a request is sent again when the idle connection that it was
@@ -192,7 +193,7 @@ func (p *LLMPrefix) Validate() error {
 		checkScrape(p.Scrape),
 		p.checkPages(),
 		checkHeaderName("session_header", p.SessionHeader),
-		checkHeaderName("expose", p.Expose),
+		checkExpose(p.Expose),
 	)
 }
 

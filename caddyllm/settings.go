@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +41,10 @@ func checkRange[T int64 | time.Duration](option string, v, low, high T) error {
 }
 
 func checkScrape(path string) error {
-	if path != "" && path != scrapeOff && !strings.HasPrefix(path, "/") {
+	if path == "" || path == scrapeOff {
+		return nil
+	}
+	if at, err := url.Parse(path); err != nil || !strings.HasPrefix(path, "/") || at.Host != "" || at.Fragment != "" {
 		return fmt.Errorf("scrape must be a path that begins with '/', or 'off', got %q", path)
 	}
 	return nil
@@ -50,6 +55,18 @@ func checkHeaderName(option, name string) error {
 		return fmt.Errorf("%s must be the name of a header, got %q", option, name)
 	}
 	return nil
+}
+
+func checkExpose(name string) error {
+	if name := http.CanonicalHeaderKey(name); slices.Contains(ownHeaders, name) {
+		return fmt.Errorf("expose can't set %s, which says how the answer is to be read", name)
+	}
+	return checkHeaderName("expose", name)
+}
+
+// ownHeaders are those of an answer that a second value would break.
+var ownHeaders = []string{
+	"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Location", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
 func (p *LLMPrefix) withDefaults() settings {

@@ -156,12 +156,23 @@ func (u *upstreams) scrape(dial string, expiry time.Duration) error {
 	default:
 		rt, base := u.scrapes.at(addr)
 		for _, path := range s.scrapePaths {
-			ask(rt, base.JoinPath(path))
+			ask(rt, below(base, path))
 		}
 	}
 	job.Key = strings.Join(key, "\x00")
 	u.policy.shared.poller.Set(job)
 	return nil
+}
+
+// below is a path, which may have a query, at an upstream.
+func below(base *url.URL, path string) *url.URL {
+	ref, err := url.Parse(path)
+	if err != nil {
+		return base.JoinPath(path) // checkScrape lets none of these through
+	}
+	at := base.JoinPath(ref.EscapedPath())
+	at.RawQuery = ref.RawQuery
+	return at
 }
 
 // member is an upstream that a policy would choose among.

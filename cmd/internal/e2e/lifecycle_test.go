@@ -100,15 +100,30 @@ func TestFC79ClientLeavesDuringPrefill(t *testing.T) {
 		eventually(t, "the engine sees the client's leaving", func() bool { return engines[0].seen()[before].gone })
 	}
 
-	// While the body is being read, no engine is troubled.
+	// A client that shuts its side and waits has left, as for Caddy.
 	before := engines[0].count()
 	conn, err := g.dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer conn.Close()
+	body := long(true)
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	eventually(t, "the engine has the request", func() bool { return engines[0].count() > before })
+	if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the engine sees a half-closed connection", func() bool { return engines[0].seen()[before].gone })
+	quiet(t, g, engines[0])
+
+	// While the body is being read, no engine is troubled.
+	before = engines[0].count()
+	if conn, err = g.dial(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"model\"")
 	conn.Close()
-	eventually(t, "four requests are logged", func() bool { return len(g.logged("handled request", "/v1/chat/completions")) == 4 })
+	eventually(t, "five requests are logged", func() bool { return len(g.logged("handled request", "/v1/chat/completions")) == 5 })
 	if n := engines[0].count() - before; n != 0 {
 		t.Errorf("a body that was never sent whole reached the engine %d times", n)
 	}
@@ -116,8 +131,8 @@ func TestFC79ClientLeavesDuringPrefill(t *testing.T) {
 	// may be logged with the status that the client saw.
 	left := len(g.logged("handled request", "/v1/chat/completions", `"status":499`))
 	begun := len(g.logged("handled request", "/v1/chat/completions", `"status":200`))
-	if left < 2 || left+begun != 4 {
-		t.Errorf("%d requests are logged with status 499 and %d with 200, want 4 in all and at least the two unstreamed with 499", left, begun)
+	if left < 2 || left+begun != 5 {
+		t.Errorf("%d requests are logged with status 499 and %d with 200, want 5 in all and at least the two unstreamed with 499", left, begun)
 	}
 	// Nobody failed: with fail_duration, a failure would leave no upstream.
 	if a := g.post("/v1/chat/completions", chat(user("Hello."), nil)); a.status != 200 || a.attempt != 1 {
