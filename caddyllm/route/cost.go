@@ -215,7 +215,8 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 // few become the bottleneck; a copy elsewhere serves more than this request.
 // The block counts H/(H + α·max(0, f·N - 1)) of its tokens, held by H of N
 // upstreams and carried by share f of recent requests. The 1 leaves blocks
-// alone that one upstream can carry, such as a session's own.
+// alone that one upstream can carry, such as a session's own. Where a share g of
+// the requests that wait carries it, and g·N is above 1, g·N counts if it is more.
 func (r *Router) discount(q *Request) {
 	n := min(len(q.Chain), popularBlocks)
 	r.weights = slices.Grow(r.weights[:0], n+1)[:n+1]
@@ -223,7 +224,7 @@ func (r *Router) discount(q *Request) {
 	// Whoever carries a block carries those before it, so that none behind one
 	// that isn't popular is.
 	popular := 0
-	for popular < n && r.popular.share(q.Chain[popular])*all > 1 {
+	for popular < n && r.popular.demand(q.Chain[popular], all) > 0 {
 		popular++
 	}
 	holders, sum := 0.0, 0.0
@@ -232,8 +233,7 @@ func (r *Router) discount(q *Request) {
 		r.weights[i] = sum
 		weight := 1.0
 		if holders > 0 && i <= popular {
-			excess := r.popular.share(q.Chain[i-1])*all - 1
-			weight = holders / (holders + replication*excess)
+			weight = holders / (holders + replication*r.popular.demand(q.Chain[i-1], all))
 		}
 		sum += weight
 	}

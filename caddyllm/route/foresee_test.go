@@ -76,7 +76,7 @@ func TestForeseeLeavesNothingBehind(t *testing.T) {
 	}
 	d.scrape(0, 2, 3)
 	state := func() []any {
-		counts := append([]uint16(nil), d.r.popular.counts...)
+		counts := append([]tally(nil), d.r.popular.counts...)
 		return []any{d.r.Snapshot(d.now), counts, d.r.rng, len(d.r.flights), len(d.r.unused), d.r.index.Len(), len(d.r.slots)}
 	}
 	before := state()

@@ -18,6 +18,7 @@ type flight struct {
 	sequences  int  // answers asked for, which engines count one by one
 	owned      bool // sent to the owner that peers agree on
 	decoding   bool
+	counted    uint32 // among those that wait, in the table of that number
 	sent       time.Duration
 }
 
@@ -48,6 +49,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		sent:       now,
 	}
 	r.popular.note(q.Chain, len(r.candidates))
+	f.counted = r.popular.wait(q.Chain)
 	if c.probe {
 		u.probed = now
 	}

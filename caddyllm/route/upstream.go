@@ -41,6 +41,7 @@ type history struct {
 	id        string
 	waiting   int // sequences of the queue
 	answering int // own requests with a first token
+	popular   *popularity
 	due       int // mates of the last first token that haven't come
 
 	unseen    float64 // work since lastToken whose first token couldn't be seen
@@ -84,7 +85,7 @@ func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
 		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, frozen: -never,
 		headSince: never, rate: r.rates.best, pulse: &Pulse{epoch: r.clock.epoch},
 		history: &history{
-			id: id, factor: 1, speed: priorSpeed, lastToken: never, failedAt: never, suspended: never,
+			id: id, popular: &r.popular, factor: 1, speed: priorSpeed, lastToken: never, failedAt: never, suspended: never,
 			probed: never, life: never, recovered: never, scraped: never, movedAt: never,
 		},
 	}
@@ -141,6 +142,7 @@ func (u *upstream) decode(now time.Duration, place uint32, flights []flight) {
 // begin counts a request as decoding; its caller takes it from the queue.
 func (u *upstream) begin(f *flight) {
 	f.decoding = true
+	u.popular.leave(f.chain, f.counted)
 	u.answering++
 	u.decoding += f.sequences
 	u.waiting -= f.sequences
@@ -160,6 +162,7 @@ func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 	}
 	for i, p := range u.queue {
 		if p == place {
+			u.popular.leave(f.chain, f.counted)
 			u.queue = append(u.queue[:i], u.queue[i+1:]...)
 			u.waiting -= f.sequences
 			u.queued -= f.work
