@@ -61,14 +61,15 @@ type Request struct {
 	// empty is none. What keeps its blocks apart are their hashes.
 	Adapter string
 
-	// Source is the caller's; KV events hand it back. Nil is fine.
+	// Source is the caller's; outputs and KV events hand it back. Nil is fine.
 	Source any
 }
 
 // Output is what became of a request in a step that ended. Requests that got no
 // token, such as those in the middle of their prefill, have none.
 type Output struct {
-	ID uint64
+	ID     uint64
+	Source any // Request.Source
 
 	// Tokens is the number of tokens generated since the previous Output of
 	// this request.

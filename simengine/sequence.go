@@ -105,6 +105,7 @@ func (s *sequence) output(now time.Duration) Output {
 	s.reported = s.generated
 	return Output{
 		ID:              s.ID,
+		Source:          s.Source,
 		Tokens:          tokens,
 		First:           tokens > 0 && s.generated == tokens,
 		PromptTokens:    s.PromptTokens,

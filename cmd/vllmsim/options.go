@@ -38,6 +38,7 @@ type options struct {
 	slots     int             // for adapters
 	seed      uint64
 	keepAlive time.Duration
+	keys      []string
 	noDetails bool
 	policy    string // of the scheduler
 	devMode   bool
@@ -93,7 +94,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.admin, "admin", "", "address at which faults can be changed while servers run: see above; none if empty")
 	f.Uint64Var(&o.seed, "seed", 1, "decides what replies say and how long they are")
 	f.DurationVar(&o.keepAlive, "keep-alive", vllmapi.DefaultKeepAlive, "idle connections are closed after it")
-	f.BoolVar(&o.devMode, "dev-mode", false, "serve /sleep, /wake_up, /is_sleeping and /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1 does")
+	f.StringSliceVar(&o.keys, "api-key", nil, "keys of which requests under /v1 must give one; may be repeated; nobody is asked if there is none")
+	f.BoolVar(&o.devMode, "dev-mode", false, "serve what VLLM_SERVER_DEV_MODE=1 does: /sleep, /wake_up, /pause, /resume, resets of caches")
 	f.BoolVar(&o.loadLoRA, "allow-runtime-lora", false, "serve /v1/load_lora_adapter and its contrary, as VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 does")
 	f.BoolVar(&o.reasoning, "reasoning", false, "think before answers to chats, and tell it apart, as --reasoning-parser does")
 	f.BoolVar(&o.noTools, "no-tool-parser", false, "refuse tools that a client wants called, as vLLM does without --enable-auto-tool-choice")

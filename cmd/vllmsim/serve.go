@@ -140,6 +140,7 @@ func newServer(o *options, config simengine.Config, i int) (*server, error) {
 		Instance:              strconv.Itoa(i),
 		NoPromptTokensDetails: o.noDetails,
 		SilentMisses:          !slices.Contains([]vllmmetrics.Profile{vllmmetrics.Main, vllmmetrics.Rust}, vllmmetrics.Profile(o.profile)),
+		APIKeys:               o.keys,
 		DevMode:               o.devMode,
 		RuntimeLoRA:           o.loadLoRA,
 		Reasoning:             o.reasoning,

@@ -28,9 +28,6 @@ type Stream struct {
 // ID returns the request's id.
 func (s *Stream) ID() uint64 { return s.id }
 
-// Rank returns the rank of the engine that the request runs on; 0 without a Group.
-func (s *Stream) Rank() int { return s.rank }
-
 // Next waits for output. If several steps brought some since the last call they
 // come as one, with Tokens summed up and Times.At of the last. After the Output
 // that is Finished it returns io.EOF; otherwise the errors are those of ctx and

@@ -39,6 +39,9 @@ func (s *Server) chatCompletions(x *exchange) { s.generate(x, chatAPI) }
 func (s *Server) completions(x *exchange)     { s.generate(x, textAPI) }
 func (s *Server) responses(x *exchange)       { s.generate(x, responsesAPI) }
 
+// invocations is SageMaker's way to ask for either.
+func (s *Server) invocations(x *exchange) { s.generate(x, nil) }
+
 func (s *Server) messages(x *exchange) {
 	x.anthropic = true
 	s.generate(x, messagesAPI)

@@ -138,7 +138,8 @@ func TestErrorsHaveVLLMsShape(t *testing.T) {
 			{"GET of a POST path", "GET", chatPath, "", "", 405, `{"detail":"Method Not Allowed"}`},
 			{"POST of a GET path", "POST", "/health", good, "", 405, `{"detail":"Method Not Allowed"}`},
 			{"no prompt", "POST", "/tokenize", `{}`, "", 400,
-				`{"error":{"message":"1 validation error:\n  {'type': 'missing', 'loc': 'body.prompt', 'msg': 'Field required', 'input': '<dict of 0 items>'}","type":"Bad Request","param":"body.prompt","code":400}}`},
+				`{"error":{"message":"2 validation errors:\n  {'type': 'missing', 'loc': 'body.prompt', 'msg': 'Field required', 'input': '<dict of 0 items>'}\n  ` +
+					`{'type': 'missing', 'loc': 'body.messages', 'msg': 'Field required', 'input': '<dict of 0 items>'}","type":"Bad Request","param":"body.prompt","code":400}}`},
 		} {
 			header := []string{"Content-Type", c.contentType}
 			if c.contentType == "" {

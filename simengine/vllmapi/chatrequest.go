@@ -16,7 +16,9 @@ func readChat(s *Server, f *form, h http.Header) *generation {
 	g.echo = f.boolean("echo", false)
 	g.readLogprobs(f, true)
 	g.readIDs(f)
-	g.readThinking(f)
+	g.readThinking(s, f)
+	f.declare(declaredByChats)
+	g.refuseForeign(f)
 	g.readTools(f)
 	g.readFormat(f)
 	c := readConversation(f, true)
@@ -31,25 +33,29 @@ func readChat(s *Server, f *form, h http.Header) *generation {
 	return g
 }
 
+// efforts are the words of how hard a model is to think.
+var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
 // readThinking reads whether the model is to think, how long, and whether the
 // client wants to see it.
-func (g *generation) readThinking(f *form) {
-	effort, _ := f.text("reasoning_effort")
-	switch effort {
-	case "", "none", "minimal", "low", "medium", "high", "xhigh", "max":
-	default:
-		f.fail("literal_error", "reasoning_effort", "Input should be 'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'")
-	}
-	g.think = effort != "none"
-	if kwargs, ok := f.sub("chat_template_kwargs"); ok {
+func (g *generation) readThinking(s *Server, f *form) {
+	g.think = readChoice(f, "reasoning_effort", "", efforts...) != "none"
+	if kwargs, ok := f.dict("chat_template_kwargs"); ok {
 		g.think = kwargs.boolean("enable_thinking", g.think)
 		f.adopt(kwargs.err)
 	}
 	g.hidden = !f.boolean("include_reasoning", true)
-	if budget, ok := f.integer("thinking_token_budget"); ok && budget != -1 {
-		if budget < 0 {
-			f.adopt(refuseValue("thinking_token_budget", budget, "`thinking_token_budget` must be a non-negative integer or -1 for unlimited."))
-		}
+	raw, _ := f.get("thinking_token_budget")
+	if raw == nil || string(raw) == "null" {
+		return
+	}
+	switch budget, ok := wholeNumber(raw); {
+	case !ok || raw[0] == '"' || budget < -1:
+		f.adopt(refuseValue("thinking_token_budget", plain(raw), "`thinking_token_budget` must be a non-negative integer or -1 for unlimited."))
+	case budget == -1:
+	case !s.c.Reasoning:
+		g.refuseLate(refuse("", "thinking_token_budget is set but reasoning_config is not configured. Please set --reasoning-parser and/or --reasoning-config to use thinking_token_budget."))
+	default:
 		g.think = g.think && budget > 0
 		g.budget = int(min(budget, maxPriority))
 	}
@@ -81,13 +87,15 @@ func readConversation(f *form, generate bool) *conversation {
 	}
 	c.resume = f.boolean("continue_final_message", false)
 	c.generate = f.boolean("add_generation_prompt", generate)
-	if c.generate && c.resume {
+	switch {
+	case c.generate && c.resume && f.has("add_generation_prompt"):
 		f.refuse("", "Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
-	}
-	if len(messages) == 0 {
-		c.late = refuse("", "Cannot apply chat template to an empty conversation. Provide at least one message.")
+	case c.generate && c.resume:
+		f.refuse("", "continue_final_message and add_generation_prompt are not compatible. Use continue_final_message when you want the model to continue "+
+			"the final message, and add_generation_prompt when you want to add a header that will prompt it to start a new assistant message instead.")
 	}
 	c.turns = make([]turn, len(messages))
+	c.late = c.empty()
 	for i, raw := range messages {
 		c.turns[i] = readTurn(f, item(f.at("messages"), i), raw)
 	}
@@ -99,14 +107,11 @@ func readConversation(f *form, generate bool) *conversation {
 }
 
 func readTurn(f *form, loc string, raw json.RawMessage) turn {
-	m := f.within(loc, raw)
+	m := readMessageOf(f, loc, raw)
 	if m == nil {
 		return turn{}
 	}
 	var t turn
-	if !m.has("role") {
-		noRole(m)
-	}
 	t.role, _ = m.text("role")
 	t.name, _ = m.text("name")
 	t.result, _ = m.text("tool_call_id")
@@ -114,22 +119,6 @@ func readTurn(f *form, loc string, raw json.RawMessage) turn {
 	t.content = appendCalls(m, t.content)
 	f.adopt(m.err)
 	return t
-}
-
-// noRole notes what pydantic says of a message without a role: what each kind
-// of message lacks.
-func noRole(m *form) {
-	for _, lack := range []struct{ kind, name string }{
-		{"ChatCompletionDeveloperMessageParam", "role"}, {"ChatCompletionSystemMessageParam", "role"},
-		{"ChatCompletionUserMessageParam", "role"}, {"ChatCompletionAssistantMessageParam", "role"},
-		{"ChatCompletionToolMessageParam", "role"}, {"ChatCompletionToolMessageParam", "tool_call_id"},
-		{"ChatCompletionFunctionMessageParam", "name"}, {"ChatCompletionFunctionMessageParam", "role"},
-		{"CustomChatCompletionMessageParam", "role"}, {"Message", "author"}, {"Message", "recipient"},
-	} {
-		if !m.has(lack.name) {
-			m.invalid("missing", m.loc+"."+lack.kind+"."+lack.name, "Field required", m.raw)
-		}
-	}
 }
 
 // readContent reads a message's content: absent, a string, or a list of parts.
@@ -164,9 +153,6 @@ func readContent(m *form) (tokens []token, text string) {
 
 // readPart reads a text, or what stands for an image, a sound or a file.
 func readPart(m *form, raw json.RawMessage, loc string) (text, media string) {
-	if raw[0] == '"' {
-		return unquote(raw), ""
-	}
 	p := m.within(loc, raw)
 	if p == nil {
 		return "", ""
@@ -211,32 +197,4 @@ func readMedia(p *form, kind string) (string, bool) {
 		return kind + " " + canonical(raw), true
 	}
 	return "", false
-}
-
-// appendCalls adds the tool calls of an assistant's message.
-func appendCalls(m *form, tokens []token) []token {
-	calls, _ := m.list("tool_calls")
-	for i, raw := range calls {
-		c := m.within(item(m.at("tool_calls"), i), raw)
-		if c == nil {
-			return nil
-		}
-		id, _ := c.text("id")
-		function, ok := c.sub("function")
-		if !ok {
-			tokens = appendText(append(tokens, tokenCall), id)
-			m.adopt(c.err)
-			continue
-		}
-		name, _ := function.text("name")
-		arguments, _ := function.get("arguments")
-		text := canonical(arguments)
-		if len(arguments) > 0 && arguments[0] == '"' {
-			text = unquote(arguments)
-		}
-		tokens = appendCall(tokens, id, name, text)
-		c.adopt(function.err)
-		m.adopt(c.err)
-	}
-	return tokens
 }

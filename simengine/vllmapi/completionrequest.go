@@ -21,9 +21,12 @@ func readCompletion(s *Server, f *form, h http.Header) *generation {
 	g.readLogprobs(f, false)
 	g.readIDs(f)
 	g.readFormat(f)
-	if suffix, _ := f.text("suffix"); suffix != "" {
-		f.refuse("suffix", "suffix is not currently supported")
+	f.declare(declaredByBoth)
+	g.refuseForeign(f)
+	if _, ok := f.text("suffix"); ok {
+		g.refuseLate(refuse("suffix", "suffix is only supported for models with FIM completion rendering"))
 	}
+	g.refuseEmbeds(f)
 	g.prompts, g.tokenized = readPrompts(f, f.boolean("add_special_tokens", true))
 	g.readTruncation(f, s.c.MaxModelLen)
 	if g.n*len(g.prompts) > maxSequences {
@@ -39,6 +42,20 @@ func (g *generation) readIDs(f *form) {
 }
 
 var noPrompt = refuseParam("prompt", "Either prompt or prompt_embeds must be provided and non-empty.")
+
+// refuseEmbeds refuses prompts as embeddings, as a server does that wasn't told to
+// take them.
+func (g *generation) refuseEmbeds(f *form) {
+	raw, ok := f.get("prompt_embeds")
+	if !ok {
+		return
+	}
+	if raw[0] != '"' && raw[0] != '[' {
+		f.either("prompt_embeds", raw, invalid{kind: "bytes_type", msg: "Input should be a valid bytes"}, noList)
+		return
+	}
+	f.adopt(refuseParam("prompt_embeds", "You must set `--enable-prompt-embeds` to input `prompt_embeds`."))
+}
 
 // readPrompts reads a text, texts, token ids, or lists of token ids; it tells
 // whether they were texts.

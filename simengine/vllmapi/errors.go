@@ -11,7 +11,7 @@ import (
 // apiError is an answer of the API other than success, in vLLM's shape.
 type apiError struct {
 	status  int
-	kind    string
+	kind    string // empty: the web framework's
 	message string
 	param   string // empty is null
 }
@@ -40,6 +40,10 @@ func (e *apiError) body() errorBody {
 // write answers with e; in Anthropic's shape where that API was asked, unless
 // it is pydantic's, which comes before any API.
 func (e *apiError) write(x *exchange) {
+	if e.kind == "" {
+		detail(x, e.status, e.message)
+		return
+	}
 	if x.anthropic && e.kind != "Bad Request" {
 		writeJSON(x, e.status, e.anthropicBody())
 		return
@@ -62,7 +66,9 @@ func refuseParam(param, format string, args ...any) *apiError {
 	return refuse(param, "%s (parameter=%s)", fmt.Sprintf(format, args...), param)
 }
 
-var unreadable = &apiError{http.StatusBadRequest, "Bad Request", "There was an error parsing the body", ""}
+// unreadable is the web framework's answer to a body in which Python finds no
+// JSON and can't say where.
+var unreadable = &apiError{http.StatusBadRequest, "", "There was an error parsing the body", ""}
 
 // unknownModel is the answer to a name that isn't served.
 func (s *Server) unknownModel(name string) *apiError {

@@ -35,6 +35,10 @@ func parseForm(body []byte) *form {
 		}
 		body = quoted
 	}
+	if len(body) > 0 && beyondPython(body) {
+		f.err = unreadable
+		return f
+	}
 	f.raw = body
 	f.members, ok = scanObject(body)
 	switch {
@@ -42,7 +46,7 @@ func parseForm(body []byte) *form {
 	case len(body) == 0 || string(body[skipSpace(body, 0):min(len(body), skipSpace(body, 0)+4)]) == "null":
 		f.invalid("missing", f.loc, "Field required", nil)
 	default:
-		f.invalid("model_attributes_type", f.loc, "Input should be a valid dictionary or object to extract fields from", body[skipSpace(body, 0):])
+		f.invalid("model_attributes_type", f.loc, noModel, body[skipSpace(body, 0):])
 	}
 	return f
 }
@@ -76,24 +80,46 @@ func (f *form) problem(order []string) *apiError {
 	return f.err
 }
 
-// within is the form of an object inside of f; nil if raw is none. Its error
-// must be taken over.
+// within is the form of an object inside of f that has a protocol of its own; nil
+// if raw is none. Its error must be taken over.
 func (f *form) within(loc string, raw json.RawMessage) *form {
-	members, ok := scanObject(raw)
-	if !ok {
-		f.invalid("dict_type", loc, "Input should be a valid dictionary", raw)
-		return nil
+	s := f.inside(loc, raw)
+	if s == nil {
+		f.invalid("model_attributes_type", loc, noModel, raw)
 	}
-	return &form{loc: loc, raw: raw, members: members, notes: f.notes}
+	return s
 }
 
-// sub reads a member that is an object.
+const noModel = "Input should be a valid dictionary or object to extract fields from"
+
+// inside is within for who notes himself that there is no object.
+func (f *form) inside(loc string, raw json.RawMessage) *form {
+	if members, ok := scanObject(raw); ok {
+		return &form{loc: loc, raw: raw, members: members, notes: f.notes}
+	}
+	return nil
+}
+
+// sub reads a member that is an object with a protocol of its own.
 func (f *form) sub(name string) (*form, bool) {
 	raw, ok := f.get(name)
 	if !ok {
 		return nil, false
 	}
 	s := f.within(f.at(name), raw)
+	return s, s != nil
+}
+
+// dict reads a member that is any object.
+func (f *form) dict(name string) (*form, bool) {
+	raw, ok := f.get(name)
+	if !ok {
+		return nil, false
+	}
+	s := f.inside(f.at(name), raw)
+	if s == nil {
+		f.fail("dict_type", name, "Input should be a valid dictionary")
+	}
 	return s, s != nil
 }
 
@@ -133,6 +159,56 @@ func (f *form) refuse(param, format string, args ...any) {
 	if f.err == nil {
 		f.err = refuse(param, format, args...)
 	}
+}
+
+// valueError notes what a check of vLLM's within pydantic says of a member.
+func (f *form) valueError(name, msg string) {
+	raw, _ := f.get(name)
+	f.noteValue(f.at(name), msg, raw)
+}
+
+// wholeError is valueError of the form itself.
+func (f *form) wholeError(msg string) { f.noteValue(f.loc, msg, f.raw) }
+
+func (f *form) noteValue(loc, msg string, raw json.RawMessage) {
+	before := len(*f.notes)
+	f.invalid("value_error", loc, "Value error, "+msg, raw)
+	if now := *f.notes; len(now) > before {
+		now[before].cause = msg
+	}
+}
+
+// either notes that a member is none of the two things that it may be.
+func (f *form) either(name string, raw json.RawMessage, notes ...invalid) {
+	if f.err != nil || slices.ContainsFunc(*f.notes, func(v invalid) bool { return v.loc == f.at(name) }) {
+		return
+	}
+	for _, v := range notes {
+		v.loc, v.input = f.at(name)+v.loc, shownInput(raw)
+		*f.notes = append(*f.notes, v)
+	}
+}
+
+// What pydantic says of a value that should be one of those.
+var (
+	noText = invalid{kind: "string_type", msg: "Input should be a valid string"}
+	noList = invalid{kind: "list_type", msg: "Input should be a valid list"}
+)
+
+// textOrList reads a member that is one or the other; ok is false if it is
+// neither or not there.
+func (f *form) textOrList(name string) (text string, items []json.RawMessage, ok bool) {
+	raw, ok := f.get(name)
+	if !ok {
+		return "", nil, false
+	}
+	if raw[0] == '"' {
+		return unquote(raw), nil, true
+	}
+	if items, ok = scanList(raw); !ok {
+		f.either(name, raw, noText, noList)
+	}
+	return "", items, ok
 }
 
 // adopt takes over the error of a form within this one.

@@ -46,11 +46,8 @@ func (f *form) boolean(name string, absent bool) bool {
 	if !ok {
 		return absent
 	}
-	switch strings.ToLower(strings.Trim(string(raw), `"`)) {
-	case "true", "1", "1.0", "on", "t", "y", "yes":
-		return true
-	case "false", "0", "0.0", "off", "f", "n", "no":
-		return false
+	if v, ok := booleanWord(strings.Trim(string(raw), `"`)); ok {
+		return v
 	}
 	if raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
 		f.fail("bool_parsing", name, "Input should be a valid boolean, unable to interpret input")
@@ -58,6 +55,17 @@ func (f *form) boolean(name string, absent bool) bool {
 		f.fail("bool_type", name, "Input should be a valid boolean")
 	}
 	return absent
+}
+
+// booleanWord is what pydantic takes for yes and no.
+func booleanWord(word string) (value, ok bool) {
+	switch strings.ToLower(word) {
+	case "true", "1", "1.0", "on", "t", "y", "yes":
+		return true, true
+	case "false", "0", "0.0", "off", "f", "n", "no":
+		return false, true
+	}
+	return false, false
 }
 
 // integer reads a whole number, written as 5, 5.0, "5" or true.
@@ -70,14 +78,8 @@ func (f *form) integer(name string) (int64, bool) {
 	if ok {
 		return v, true
 	}
-	switch raw[0] {
-	case '"':
-		f.fail("int_parsing", name, "Input should be a valid integer, unable to parse string as an integer")
-	case '{', '[':
-		f.fail("int_type", name, "Input should be a valid integer")
-	default:
-		f.fail("int_from_float", name, "Input should be a valid integer, got a number with a fractional part")
-	}
+	kind, msg := lacksInteger(raw)
+	f.fail(kind, name, msg)
 	return 0, false
 }
 
@@ -93,7 +95,11 @@ func wholeNumber(raw json.RawMessage) (int64, bool) {
 		return 0, true
 	}
 	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+	switch {
+	case s != "" && s != "-" && isWhole(json.RawMessage(s)):
+		// Python's have no end. This one is beyond any limit.
+		return int64(max(min(v, 1<<62), -1<<62)), true
+	case err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53:
 		return 0, false
 	}
 	return int64(v), true

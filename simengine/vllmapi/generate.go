@@ -10,7 +10,8 @@ import (
 	"github.com/caddyllm/caddy-llm-prefix/simengine/live"
 )
 
-// generate answers a request to generate.
+// generate answers a request to generate; of an API that the body tells, if a is
+// nil.
 func (s *Server) generate(x *exchange, a *api) {
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
@@ -29,7 +30,7 @@ func (s *Server) generate(x *exchange, a *api) {
 	}
 	j.x, j.fault, j.created = x, fault, time.Now().Unix()
 	j.name()
-	j.r = a.render(j)
+	j.r = j.g.api.render(j)
 	x.entry.Model, x.entry.PromptTokens = j.g.model, j.promptTokens
 
 	outputs, err := s.submit(j)
@@ -70,6 +71,11 @@ func (s *Server) readJob(x *exchange, a *api, body []byte) (*job, *apiError) {
 	f := parseForm(body)
 	if err := f.problem(nil); err != nil {
 		return nil, err
+	}
+	if a == nil {
+		if a = textAPI; f.has("messages") {
+			a = chatAPI
+		}
 	}
 	g := a.read(s, f, x.r.Header)
 	if err := f.problem(a.order); err != nil {
@@ -114,7 +120,6 @@ func (s *Server) submit(j *job) (*outputs, *apiError) {
 		s.queued.Add(int64(-len(j.sequences)))
 		return nil, s.refused(q, err)
 	}
-	j.rank = streams[0].Rank()
 	return merge(streams, func() { s.queued.Add(int64(-j.unfinished)) }), nil
 }
 

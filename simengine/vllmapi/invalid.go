@@ -59,12 +59,18 @@ func (v *invalid) context() string {
 	switch v.kind {
 	case "json_invalid":
 		return "'error': " + pyString(v.cause)
+	case "value_error":
+		return "'error': ValueError(" + pyString(v.cause) + ")"
+	case "string_too_short":
+		return "'min_length': 1"
 	case "literal_error":
 		return "'expected': " + pyString(after("should be "))
-	case "greater_than_equal":
-		return "'ge': " + after("equal to ")
-	case "less_than_equal":
-		return "'le': " + after("equal to ")
+	case "greater_than_equal", "less_than_equal":
+		bound := after("equal to ")
+		if strings.HasSuffix(v.loc, "_penalty") { // a float
+			bound += ".0"
+		}
+		return map[string]string{"greater_than_equal": "'ge': ", "less_than_equal": "'le': "}[v.kind] + bound
 	case "too_long":
 		most, have, _ := strings.Cut(after("at most "), " items after validation, not ")
 		return "'field_type': 'List', 'max_length': " + most + ", 'actual_length': " + have

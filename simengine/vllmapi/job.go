@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
+	"github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
 )
 
 // job is a request to generate that was found good, and its answer so far.
@@ -24,7 +25,6 @@ type job struct {
 	maxTokens    int // bound of a reply, of the last prompt
 	sequences    []*sequence
 	generated    int // tokens of all sequences
-	rank         int // of the engine that the first sequence runs on
 	unfinished   int
 }
 
@@ -83,6 +83,7 @@ func (j *job) addSequences(i int, cacheSeed uint64, l limits) {
 	if !j.s.engine.DisablePrefixCaching {
 		j.cacheable += full
 	}
+	asked := &vllmmetrics.Params{N: j.g.n, MaxTokens: l.maxTokens}
 	for choice := range j.g.n {
 		seed := mix(textSeed + uint64(choice))
 		r := plan(seed, l, j.script(seed))
@@ -99,7 +100,7 @@ func (j *job) addSequences(i int, cacheSeed uint64, l limits) {
 				Finish:       r.finish,
 				Priority:     j.g.priority,
 				Adapter:      j.s.adapterOf(j.g.model),
-				Source:       j.source(prompt, &r),
+				Source:       j.source(asked, prompt, &r),
 			},
 		})
 	}
@@ -154,13 +155,8 @@ func (j *job) cached() int {
 	return sum
 }
 
-// note fills in the journal, and counts what was asked for.
-func (j *job) note() {
-	j.x.entry.CachedTokens, j.x.entry.OutputTokens = j.cached(), j.generated
-	if j.unfinished == 0 && j.s.c.Exporter != nil {
-		j.s.c.Exporter.ObserveParams(j.rank, j.g.n, j.maxTokens)
-	}
-}
+// note fills in the journal.
+func (j *job) note() { j.x.entry.CachedTokens, j.x.entry.OutputTokens = j.cached(), j.generated }
 
 // loadHeader tells the load in an answer's header, if the client wants it, in
 // the forms of Envoy's ORCA.

@@ -1,8 +1,11 @@
 package vllmapi
 
-// kvSource is what KV events tell of a request besides hashes. Requests have one
-// only where there are events: it keeps their tokens alive.
+import "github.com/caddyllm/caddy-llm-prefix/simengine/vllmmetrics"
+
+// kvSource is what KV events tell of a request besides hashes, and what metrics
+// do. Requests have one only where there are events: it keeps their tokens alive.
 type kvSource struct {
+	*vllmmetrics.Params
 	prompt        []token
 	output        *reply
 	blockSize     int
@@ -10,13 +13,13 @@ type kvSource struct {
 	adapter, salt string
 }
 
-// source is that of a sequence, nil without KV events.
-func (j *job) source(prompt []token, output *reply) any {
+// source is that of a sequence.
+func (j *job) source(asked *vllmmetrics.Params, prompt []token, output *reply) any {
 	if !j.s.engine.KVEvents {
-		return nil
+		return asked
 	}
 	name := j.s.adapterOf(j.g.model)
-	return &kvSource{prompt, output, j.s.engine.BlockSize, j.s.adapters.id(name), name, j.g.salt}
+	return &kvSource{asked, prompt, output, j.s.engine.BlockSize, j.s.adapters.id(name), name, j.g.salt}
 }
 
 // BlockTokens are the ids of the tokens in a block.

@@ -89,7 +89,11 @@ func (g *generation) appendLikely(b []byte, l likely) []byte {
 	text := g.tokenText(l.token)
 	b = appendString(append(b, `{"token":`...), text)
 	b = appendFloat(append(b, `,"logprob":`...), l.logprob)
-	b = append(b, `,"bytes":[`...)
+	return appendByteList(append(b, `,"bytes":`...), text)
+}
+
+func appendByteList(b []byte, text string) []byte {
+	b = append(b, '[')
 	for i, c := range []byte(text) {
 		if i > 0 {
 			b = append(b, ',')
@@ -171,7 +175,7 @@ func (g *generation) appendPromptLogprobs(b []byte, seed uint64, prompt []token)
 			if k > 0 {
 				b = append(b, ',')
 			}
-			b = strconv.AppendUint(append(b, '"'), uint64(l.token), 10)
+			b = strconv.AppendUint(append(b, '"'), l.token.id(), 10)
 			b = appendFloat(append(b, `":{"logprob":`...), l.logprob)
 			b = strconv.AppendInt(append(b, `,"rank":`...), int64(k+1), 10)
 			b = appendString(append(b, `,"decoded_token":`...), string(l.token.appendBytes(nil)))

@@ -8,22 +8,27 @@ import (
 
 // readMessages reads a request of Anthropic's Messages API.
 func readMessages(s *Server, f *form, h http.Header) *generation {
+	if raw, ok := f.get("cache_salt"); ok && string(raw) == `""` {
+		f.fail("string_too_short", "cache_salt", "String should have at least 1 character")
+		return &generation{}
+	}
 	g := newGeneration(f, h)
 	if !f.has("model") {
 		f.missing("model")
 	} else if g.model == "" {
-		f.fail("value_error", "model", "Value error, Model is required")
+		f.valueError("model", "Model is required")
 	}
 	switch max := f.count("max_tokens", 0); {
 	case !f.has("max_tokens"):
 		f.missing("max_tokens")
 	case max <= 0:
-		f.fail("value_error", "max_tokens", "Value error, max_tokens must be positive")
+		f.valueError("max_tokens", "max_tokens must be positive")
 	default:
-		g.maxTokens = max
+		g.maxTokens, g.maxName = max, "max_completion_tokens"
 	}
+	f.declare(declaredByMessages)
 	g.readSampling(f)
-	g.readStops(f, "stop_sequences")
+	g.readStops(f, "stop_sequences", false)
 	g.limits.ignoreEOS = f.boolean("ignore_eos", false)
 	g.includeUsage, g.continuousUsage = g.stream, g.stream
 	if thinking, ok := f.sub("thinking"); ok {
@@ -31,14 +36,26 @@ func readMessages(s *Server, f *form, h http.Header) *generation {
 		g.think = kind != "disabled"
 		g.budget = thinking.count("budget_tokens", 0)
 		f.adopt(thinking.err)
+		if g.budget > 0 && g.budget >= g.maxTokens && g.maxTokens > 0 && !f.failed() {
+			f.wholeError("thinking.budget_tokens must be less than max_tokens")
+		}
 	}
 	c := g.readAnthropic(f)
 	if f.failed() {
 		return g
 	}
 	g.refuseTools(s)
+	g.refuseLate(c.empty())
 	g.prompts = [][]token{c.tokens()}
 	return g
+}
+
+// empty is what vLLM says of a conversation without turns, nil of any other.
+func (c *conversation) empty() *apiError {
+	if len(c.turns) > 0 {
+		return nil
+	}
+	return refuse("", "Cannot apply chat template to an empty conversation. Provide at least one message.")
 }
 
 // readAnthropic reads the conversation and the tools of such a request.
@@ -70,6 +87,9 @@ func readSystem(f *form) string {
 	}
 	if raw[0] == '"' {
 		return unquote(raw)
+	}
+	if raw[0] != '[' {
+		f.either("system", raw, noText, noList)
 	}
 	return systemText(f, "system")
 }
@@ -117,6 +137,8 @@ func (c *conversation) readMessage(f *form, loc string, raw json.RawMessage) {
 		}
 	case raw[0] == '"':
 		c.turns = append(c.turns, turn{role: role, content: appendText(nil, unquote(raw))})
+	case raw[0] != '[':
+		m.either("content", raw, noText, noList)
 	case role == "system":
 		c.turns = append(c.turns, turn{role: role, content: appendText(nil, systemText(m, "content"))})
 	default:
@@ -126,6 +148,7 @@ func (c *conversation) readMessage(f *form, loc string, raw json.RawMessage) {
 }
 
 func (c *conversation) readBlocks(m *form, role string) {
+	all, _ := m.get("content")
 	blocks, _ := m.list("content")
 	t := turn{role: role}
 	var run []string
@@ -138,8 +161,9 @@ func (c *conversation) readBlocks(m *form, role string) {
 		}
 		switch kind := b.need("type"); kind {
 		case "text":
-			text, _ := b.text("text")
-			run, some = append(run, text), true
+			if text, ok := b.text("text"); ok {
+				run, some = append(run, text), true
+			}
 		case "image":
 			source, ok := b.sub("source")
 			if !ok {
@@ -158,7 +182,8 @@ func (c *conversation) readBlocks(m *form, role string) {
 			c.readResult(b)
 		case "thinking", "redacted_thinking", "tool_reference": // not in the prompt
 		default:
-			b.fail("literal_error", "type", "Input should be 'text', 'image', 'tool_use', 'tool_result', 'tool_reference', 'thinking' or 'redacted_thinking'")
+			m.either("content", all, noText)
+			b.fail("literal_error", "type", "Input should be 'text', 'image', 'tool_use', 'tool_result', 'tool_reference', 'thinking', 'redacted_thinking', 'tool_addition' or 'tool_removal'")
 		}
 		m.adopt(b.err)
 	}

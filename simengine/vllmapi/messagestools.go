@@ -29,13 +29,17 @@ func (g *generation) readAnthropicTools(f *form, c *conversation) {
 	case "any":
 		g.choice.mode = toolsRequired
 	case "tool":
-		name := choice.need("name")
-		g.name(f, name, refuseParam("tool_choice", "The tool specified in `tool_choice` does not match any of the specified `tools`"))
+		name, _ := choice.text("name")
+		if name == "" {
+			f.valueError("tool_choice", "tool_choice.name is required when type is 'tool'")
+			return
+		}
+		g.name(f, name, refuse("", "The tool with name '%s' is not found in the tools list.", name))
 	default:
 		choice.fail("literal_error", "type", "Input should be 'auto', 'any', 'tool' or 'none'")
 	}
-	if g.choice.mode != toolsNone && !given {
-		f.adopt(refuseParam("tool_choice", "When using `tool_choice`, `tools` must be set."))
+	if !given {
+		g.choice.mode = toolsNone // there is none to choose
 	}
 	f.adopt(choice.err)
 }

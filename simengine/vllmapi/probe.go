@@ -1,6 +1,10 @@
 package vllmapi
 
-import "net/http"
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+)
 
 func (s *Server) health(x *exchange) {
 	status := http.StatusOK
@@ -27,6 +31,12 @@ func (s *Server) metrics(x *exchange) {
 		detail(x, http.StatusNotFound, "Not Found")
 		return
 	}
+	var page bytes.Buffer
+	if _, err := s.c.Exporter.WriteTo(&page); err != nil {
+		internalError(err.Error()).write(x)
+		return
+	}
 	x.Header().Set("Content-Type", s.c.Exporter.ContentType())
-	_, _ = s.c.Exporter.WriteTo(x) // a scraper that left needs no answer
+	x.Header().Set("Content-Length", strconv.Itoa(page.Len()))
+	_, _ = page.WriteTo(x) // a scraper that left needs no answer
 }

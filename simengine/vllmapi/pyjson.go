@@ -20,9 +20,6 @@ func pythonJSONError(body []byte) (msg string, at int) {
 	return p.msg, utf8.RuneCount(body[:p.at])
 }
 
-// depthMax is how deep values may be nested.
-const depthMax = 900
-
 type pyParser struct {
 	b    []byte
 	i    int

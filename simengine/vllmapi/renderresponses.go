@@ -57,18 +57,42 @@ func (r *responsesRenderer) event(b []byte, e *event) []byte {
 	b = r.itemID(append(b, ','))
 	if e.part.kind == content {
 		b = append(b, `,"logprobs":`...)
-		b = r.tokenLogprobs(b, e.q, e.n-1, e.n)
+		b = r.tokenLogprobs(b, e.q, e.n-1, e.n, false)
 	}
 	return r.finish(r.outputIndex(b), kind)
 }
 
-func (r *responsesRenderer) tokenLogprobs(b []byte, q *sequence, from, to int) []byte {
+// tokenLogprobs writes the log probabilities of tokens from to to; whole with
+// their bytes, which events of single tokens lack.
+func (r *responsesRenderer) tokenLogprobs(b []byte, q *sequence, from, to int, whole bool) []byte {
 	g := r.j.g
 	if g.logprobs == none {
 		return append(b, `[]`...)
 	}
-	list := g.appendChatLogprobs(nil, q, from, to)
-	return append(b, list[len(`{"content":`):len(list)-1]...)
+	likely := func(b []byte, l likely) []byte {
+		text := g.tokenText(l.token)
+		b = appendString(append(b, `{"token":`...), text)
+		if whole {
+			b = appendByteList(append(b, `,"bytes":`...), text)
+		}
+		return appendFloat(append(b, `,"logprob":`...), l.logprob)
+	}
+	b = append(b, '[')
+	for i := from; i < to; i++ {
+		if i > from {
+			b = append(b, ',')
+		}
+		list := likelies(q.seed, i, q.token(i), g.likelyCount())
+		b = append(likely(b, list[0]), `,"top_logprobs":[`...)
+		for k, l := range list[:g.logprobs] {
+			if k > 0 {
+				b = append(b, ',')
+			}
+			b = append(likely(b, l), '}')
+		}
+		b = append(b, `]}`...)
+	}
+	return append(b, ']')
 }
 
 func (r *responsesRenderer) itemID(b []byte) []byte {
@@ -113,9 +137,11 @@ func (r *responsesRenderer) shut(b []byte) []byte {
 	case toolCall:
 		const kind = "response.function_call_arguments.done"
 		b = appendString(append(r.start(b, kind), `"arguments":`...), text)
-		b = r.itemID(append(b, ','))
-		b = appendString(append(b, `,"name":`...), p.call.name)
-		b = r.finish(r.outputIndex(b), kind)
+		b = r.outputIndex(r.itemID(append(b, ',')))
+		b = strconv.AppendInt(append(b, `,"sequence_number":`...), int64(r.sequence), 10)
+		r.sequence++
+		b = append(append(append(b, `,"type":"`...), kind...), `","name":`...) // an extra, behind the protocol's
+		b = append(appendString(b, p.call.name), "}\n\n"...)
 	default:
 		kind := "response.output_text.done"
 		if p.kind == thought {
@@ -156,7 +182,7 @@ func (r *responsesRenderer) appendPart(b []byte, p *part, text string, complete 
 	case r.j.g.logprobs == none:
 		b = append(b, "null"...)
 	default:
-		b = r.tokenLogprobs(b, r.j.sequences[0], p.from, p.to)
+		b = r.tokenLogprobs(b, r.j.sequences[0], p.from, p.to, true)
 	}
 	return append(b, '}')
 }
@@ -170,7 +196,7 @@ func (r *responsesRenderer) appendItem(b []byte, p *part, i int, status, text st
 		b = appendString(append(b, `,"call_id":`...), p.call.id)
 		b = appendString(append(b, `,"name":`...), p.call.name)
 		b = appendString(append(b, `,"type":"function_call","id":`...), id)
-		b = append(b, `,"namespace":null,"status":`...)
+		b = append(b, `,"async":null,"caller":null,"namespace":null,"status":`...)
 		return append(appendString(b, status), '}')
 	case thought:
 		b = appendString(append(b, `{"id":`...), id)

@@ -1,9 +1,6 @@
 package vllmapi
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Bounds of a reply that ends by itself, in tokens with the end-of-turn token:
 // its length is drawn from the seed, each one as likely as the others. Thoughts
@@ -30,7 +27,7 @@ type limits struct {
 	maxTokens, minTokens int
 	ignoreEOS            bool
 	stop                 []string
-	stopTokens           []token
+	stopTokens           map[token]struct{}
 	keepStop             bool // the stop string stays in the text
 }
 
@@ -147,7 +144,7 @@ func (r *reply) cutAtToken(l limits) {
 	}
 	for i := l.minTokens; i < r.count; i++ {
 		t := r.token(i)
-		if !slices.Contains(l.stopTokens, t) {
+		if _, stops := l.stopTokens[t]; !stops {
 			continue
 		}
 		if t != tokenEndOfTurn {

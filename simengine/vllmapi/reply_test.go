@@ -135,7 +135,7 @@ func TestStopStringsAgainstATwin(t *testing.T) {
 func TestStopTokenEndsTheReplyWithoutText(t *testing.T) {
 	l := limits{maxTokens: 40, ignoreEOS: true}
 	whole := plan(9, l, script{})
-	l.stopTokens = []token{whole.token(12)}
+	l.stopTokens = map[token]struct{}{whole.token(12): {}}
 	r := plan(9, l, script{})
 	i := slices.Index(whole.appendTokens(nil, 0, whole.count), whole.token(12))
 	if r.count != i+1 || r.text() != whole.text()[:4*i] || r.finish != "stop" || r.reason != whole.token(12) {

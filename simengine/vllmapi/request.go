@@ -9,14 +9,14 @@ import (
 // as there, and clients of the API know 128 as the limit.
 const (
 	maxChoices        = 128
-	maxPrompts        = 1024 // in one completions request; vLLM's VLLM_MAX_COMPLETION_PROMPTS
-	maxSequences      = 4096 // choices times prompts
-	maxStops          = 4    // stop strings; vLLM's VLLM_MAX_STOP_STRINGS
-	maxStopTokens     = 64
-	maxStopBytes      = 1024 // in one stop string
-	maxSalt           = 128  // bytes of a cache_salt
-	maxLogprobs       = 20   // vLLM's --max-logprobs
-	completionsTokens = 16   // default of max_tokens on /v1/completions
+	vllmChoices       = 16384 // vLLM's VLLM_MAX_N_SEQUENCES
+	maxPrompts        = 1024  // in one completions request; vLLM's VLLM_MAX_COMPLETION_PROMPTS
+	maxSequences      = 4096  // choices times prompts
+	maxStops          = 4     // stop strings; vLLM's VLLM_MAX_STOP_STRINGS
+	maxStopBytes      = 1024  // in one stop string
+	maxSalt           = 128   // bytes of a cache_salt
+	maxLogprobs       = 20    // vLLM's --max-logprobs
+	completionsTokens = 16    // default of max_tokens on /v1/completions
 	maxPriority       = 1<<31 - 1
 )
 
@@ -34,7 +34,8 @@ type generation struct {
 	tokenized bool // prompts came as text
 
 	n         int
-	maxTokens int // 0: as many as the context holds
+	ignoresN  bool // the API has one choice
+	maxTokens int  // 0: as many as the context holds
 	maxName   string
 	seed      uint64
 	seeded    bool
@@ -79,7 +80,7 @@ func (g *generation) prompt(i int) []token {
 	return g.prompts[i]
 }
 
-// refuseLate keeps the first error.
+// refuseLate keeps the first error; nil is none.
 func (g *generation) refuseLate(err *apiError) {
 	if g.late == nil {
 		g.late = err
@@ -134,9 +135,7 @@ func (g *generation) readPriority(f *form, h http.Header) {
 			g.priority = int(min(max(n, -1<<40), 1<<40))
 		}
 	}
-	if g.priority < -maxPriority || g.priority > maxPriority {
-		g.refuseLate(refuse("priority", "priority is out of range."))
-	}
+	g.priority = min(max(g.priority, -maxPriority), maxPriority) // beyond that, order is of no use
 }
 
 // readStreamOptions reads what streams of chats and completions may have more.

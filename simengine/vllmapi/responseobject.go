@@ -8,7 +8,7 @@ func (r *responsesRenderer) object(b []byte, status string) []byte {
 	given := func(b []byte, name, absent string) []byte {
 		b = append(append(append(b, `,"`...), name...), `":`...)
 		if raw, ok := g.response.given[name]; ok {
-			return append(b, canonical(raw)...)
+			return append(b, canonical(echo(name, raw))...)
 		}
 		return append(b, absent...)
 	}
@@ -29,11 +29,11 @@ func (r *responsesRenderer) object(b []byte, status string) []byte {
 	}
 	b = strconv.AppendBool(append(b, `],"parallel_tool_calls":`...), g.response.parallel)
 	b = appendFloat(append(b, `,"temperature":`...), g.response.temperature)
-	absent := `"auto"`
-	if len(g.tools) == 0 {
-		absent = `"none"`
+	if len(g.response.given["tools"]) == 0 || string(g.response.given["tools"]) == "[]" {
+		b = append(b, `,"tool_choice":"none"`...)
+	} else {
+		b = given(b, "tool_choice", `"auto"`)
 	}
-	b = given(b, "tool_choice", absent)
 	b = given(b, "tools", "[]")
 	b = appendFloat(append(b, `,"top_p":`...), g.response.topP)
 	b = strconv.AppendInt(append(b, `,"background":false,"max_output_tokens":`...), int64(j.maxTokens), 10)

@@ -30,10 +30,10 @@ func readResponses(s *Server, f *form, h http.Header) *generation {
 			r.given[name] = slices.Clone(raw)
 		}
 	}
+	g.ignoresN = true
 	g.readSampling(f)
-	g.n = 1
 	r.temperature, r.topP = f.number("temperature", 1), f.number("top_p", 1)
-	r.presence, r.frequency = f.number("presence_penalty", 0), f.number("frequency_penalty", 0)
+	r.presence, r.frequency = readPenalty(f, "presence_penalty"), readPenalty(f, "frequency_penalty")
 	g.readMaxTokens(f, "max_output_tokens")
 	g.readLimits(f)
 	r.store = f.boolean("store", true) && s.store != nil
@@ -47,12 +47,13 @@ func readResponses(s *Server, f *form, h http.Header) *generation {
 		g.refuseLate(&apiError{http.StatusBadRequest, "invalid_request_error", "This vLLM engine does not support `store=True` and therefore does not support the background mode. To enable these features, set the environment variable `VLLM_ENABLE_RESPONSES_API_STORE=1` when launching the vLLM server.", "background"})
 	}
 	r.tier = readChoice(f, "service_tier", "auto", "auto", "default", "flex", "scale", "priority")
-	r.truncation = readChoice(f, "truncation", "disabled", "disabled", "auto")
+	r.truncation = readChoice(f, "truncation", "disabled", "auto", "disabled")
 	if reasoning, ok := f.sub("reasoning"); ok {
-		effort, _ := reasoning.text("effort")
-		g.think = effort != "none"
+		g.think = readChoice(reasoning, "effort", "", efforts...) != "none"
 		f.adopt(reasoning.err)
 	}
+	f.declare(declaredByResponses)
+	g.refuseForeign(f)
 	g.readTextFormat(f)
 	g.readIncluded(f)
 	c := g.readInput(s, f)
@@ -62,6 +63,7 @@ func readResponses(s *Server, f *form, h http.Header) *generation {
 		return g
 	}
 	g.refuseTools(s)
+	g.refuseLate(c.empty())
 	g.prompts = [][]token{c.tokens()}
 	if over := len(g.prompts[0]) - (s.c.MaxModelLen - 1); over > 0 && r.truncation == "auto" {
 		g.prompts[0] = g.prompts[0][over:]
@@ -69,16 +71,29 @@ func readResponses(s *Server, f *form, h http.Header) *generation {
 	return g
 }
 
+// readPenalty reads a number that this API bounds by its type.
+func readPenalty(f *form, name string) float64 {
+	v := f.number(name, 0)
+	switch {
+	case v > 2:
+		f.fail("less_than_equal", name, "Input should be less than or equal to 2")
+	case v < -2:
+		f.fail("greater_than_equal", name, "Input should be greater than or equal to -2")
+	}
+	return v
+}
+
 // readChoice reads one of several words.
 func readChoice(f *form, name, absent string, words ...string) string {
-	word, ok := f.text(name)
+	raw, ok := f.get(name)
 	if !ok {
 		return absent
 	}
-	if !slices.Contains(words, word) {
-		f.fail("literal_error", name, "Input should be "+orList(words))
+	if word := plain(raw); raw[0] == '"' && slices.Contains(words, word) {
+		return word
 	}
-	return word
+	f.fail("literal_error", name, "Input should be "+orList(words))
+	return absent
 }
 
 // orList is words in pydantic's enumeration.
@@ -97,13 +112,20 @@ func orList(words []string) string {
 	return list
 }
 
+// includable is what a client may want with the answer.
+var includable = []string{"code_interpreter_call.outputs", "computer_call_output.output.image_url", "file_search_call.results",
+	"message.input_image.image_url", "message.output_text.logprobs", "reasoning.encrypted_content"}
+
 // readIncluded reads whether log probabilities go with the answer.
 func (g *generation) readIncluded(f *form) {
 	items, _ := f.list("include")
 	top := f.count("top_logprobs", 0)
-	for _, raw := range items {
-		if string(raw) == `"message.output_text.logprobs"` {
+	for i, raw := range items {
+		switch {
+		case string(raw) == `"message.output_text.logprobs"`:
 			g.logprobs = max(0, top)
+		case !slices.Contains(includable, plain(raw)):
+			f.invalid("literal_error", item(f.at("include"), i), "Input should be "+orList(includable), raw)
 		}
 	}
 	g.boundLogprobs("sample", "logprobs", g.logprobs)
@@ -129,6 +151,8 @@ func (g *generation) readInput(s *Server, f *form) *conversation {
 		f.missing("input")
 	case raw[0] == '"':
 		c.turns = append(c.turns, turn{role: "user", content: appendText(nil, unquote(raw))})
+	case raw[0] != '[':
+		f.either("input", raw, noText, noList)
 	default:
 		items, _ := f.list("input")
 		for i, raw := range items {
@@ -164,6 +188,12 @@ func (c *conversation) readItem(f *form, loc string, raw json.RawMessage) {
 		c.turns = append(c.turns, t)
 	case kind == "reasoning":
 	case kind == "message" || kind == "" && m.has("role"):
+		if !m.isMessage() {
+			list, _ := f.get("input")
+			f.either("input", list, noText)
+			m.noMessage()
+			return
+		}
 		t := turn{role: m.need("role")}
 		t.content, _ = readContent(m)
 		c.turns = append(c.turns, t)
@@ -171,6 +201,29 @@ func (c *conversation) readItem(f *form, loc string, raw json.RawMessage) {
 		m.adopt(refuseParam("input", "Unsupported input item type: %s", kind))
 	}
 	f.adopt(m.err)
+}
+
+// speakers are the roles that an item of the input may have.
+var speakers = []string{"user", "assistant", "system", "developer"}
+
+func (f *form) isMessage() bool {
+	role, _ := f.get("role")
+	return slices.Contains(speakers, plainWord(role)) && f.has("content")
+}
+
+// noMessage notes what an item lacks to be a message.
+func (f *form) noMessage() {
+	const kind = "EasyInputMessageParam"
+	if !f.has("content") {
+		f.invalid("missing", f.at(kind)+".content", "Field required", f.raw)
+	}
+	role, given := f.get("role")
+	switch {
+	case !given:
+		f.invalid("missing", f.at(kind)+".role", "Field required", f.raw)
+	case !slices.Contains(speakers, plainWord(role)):
+		f.invalid("literal_error", f.at(kind)+".role", "Input should be "+orList(speakers), role)
+	}
 }
 
 // addCall adds a call to the assistant's turn.
@@ -192,12 +245,23 @@ func (c *conversation) answered(q *sequence) []turn {
 	return append(turns, answer)
 }
 
+// hosted are the tools that a server may have itself.
+var hosted = []string{"file_search", "computer", "computer_use_preview", "web_search", "web_search_2025_08_26", "mcp", "code_interpreter",
+	"image_generation", "local_shell", "shell", "custom", "namespace", "tool_search", "web_search_preview", "web_search_preview_2025_03_11", "apply_patch"}
+
 func (g *generation) readResponsesTools(f *form, c *conversation) {
 	items, _ := f.list("tools")
 	g.parallel = f.boolean("parallel_tool_calls", true)
 	g.readToolItems(f, items, func(t *form) *form {
-		if kind, _ := t.text("type"); kind != "function" {
+		kind, _ := t.get("type")
+		switch word := plainWord(kind); {
+		case word == "function":
+		case slices.Contains(hosted, word):
 			return nil // a tool of the server's, of which there is none
+		default:
+			t.invalid("missing", t.at("FunctionTool.name"), "Field required", t.raw)
+			t.invalid("literal_error", t.at("FunctionTool.type"), "Input should be 'function'", kind)
+			return nil
 		}
 		name, _ := t.text("name")
 		description, _ := t.get("description")
@@ -218,11 +282,31 @@ func (g *generation) readResponsesTools(f *form, c *conversation) {
 		if len(items) == 0 {
 			f.adopt(refuseParam("tool_choice", "Tool choice 'required' must be specified with 'tools' parameter."))
 		}
-	case raw[0] == '{':
+	default:
+		g.readHosted(f, raw)
+	}
+}
+
+var noFunction = refuseParam("tool_choice", "Tool choice 'function' not found in 'tools' parameter.")
+
+// readHosted reads a choice that is an object. Of tools that the server would
+// have, there are none.
+func (g *generation) readHosted(f *form, raw json.RawMessage) {
+	if choice := f.inside("", raw); choice != nil {
+		if word, _ := choice.get("type"); plainWord(word) == "function" && !choice.has("name") {
+			f.adopt(noFunction)
+			return
+		}
+	}
+	before := len(*f.notes)
+	kind, ok := f.kindOf(f.at("tool_choice"), raw, choiceKinds)
+	if !ok && f.err == nil {
+		word := invalid{kind: "literal_error", loc: f.at("tool_choice"), msg: "Input should be 'none', 'auto' or 'required'", input: shownInput(raw)}
+		*f.notes = slices.Insert(*f.notes, before, word)
+	}
+	if kind == "function" {
 		choice, _ := f.sub("tool_choice")
 		name, _ := choice.text("name")
-		g.name(f, name, refuseParam("tool_choice", "Tool choice 'function' not found in 'tools' parameter."))
-	default:
-		f.fail("literal_error", "tool_choice", "Input should be 'none', 'auto' or 'required'")
+		g.name(f, name, noFunction)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // route is what a path answers; quiet ones are neither journalled nor counted.
 type route struct {
-	methods []string
+	methods []string // all if empty
 	quiet   bool
 	serve   func(*Server, *exchange)
 }
@@ -39,16 +39,21 @@ var routes = map[string]route{
 	"/ping":                       {[]string{"GET", "POST"}, true, (*Server).health},
 	"/version":                    {get, true, (*Server).version},
 	"/load":                       {get, true, (*Server).load},
-	"/metrics":                    {get, true, (*Server).metrics},
-	"/metrics/":                   {get, true, (*Server).metrics},
+	"/invocations":                {post, false, (*Server).invocations},
+	"/metrics":                    {nil, true, (*Server).metrics},
 }
 
 // devRoutes are those of VLLM_SERVER_DEV_MODE.
 var devRoutes = map[string]route{
-	"/sleep":              {post, false, (*Server).sleep},
-	"/wake_up":            {post, false, (*Server).wakeUp},
-	"/is_sleeping":        {get, false, (*Server).isSleeping},
-	"/reset_prefix_cache": {post, false, (*Server).resetPrefixCache},
+	"/sleep":               {post, false, (*Server).sleep},
+	"/wake_up":             {post, false, (*Server).wakeUp},
+	"/is_sleeping":         {get, false, (*Server).isSleeping},
+	"/reset_prefix_cache":  {post, false, (*Server).resetPrefixCache},
+	"/reset_mm_cache":      {post, false, (*Server).resetNothing},
+	"/reset_encoder_cache": {post, false, (*Server).resetNothing},
+	"/pause":               {post, false, (*Server).pause},
+	"/resume":              {post, false, (*Server).resume},
+	"/is_paused":           {get, false, (*Server).isPaused},
 }
 
 // loraRoutes are those of VLLM_ALLOW_RUNTIME_LORA_UPDATING.
@@ -79,6 +84,9 @@ func (s *Server) find(path string) (route, string, bool) {
 	if r, ok := s.routes[path]; ok {
 		return r, path, true
 	}
+	if strings.HasPrefix(path, "/metrics/") { // mounted, so with all that is below
+		return s.routes["/metrics"], path, true
+	}
 	id, ok := strings.CutPrefix(path, "/v1/responses/")
 	if !ok || id == "" {
 		return route{}, "", false
@@ -103,10 +111,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["Server"], h["Vary"] = uvicorn, origin
 	switch {
+	case isPreflight(r):
+		refusePreflight(x)
+	case !s.authorized(r):
+		writeJSON(x, http.StatusUnauthorized, map[string]string{"error": "Unauthorized"})
+	case !ok && s.redirect(x):
 	case !ok:
 		detail(x, http.StatusNotFound, "Not Found")
-	case !slices.Contains(known.methods, r.Method):
-		x.Header().Set("Allow", strings.Join(known.methods, ", "))
+	case known.methods != nil && !slices.Contains(known.methods, r.Method):
+		x.Header().Set("Allow", known.methods[0])
 		detail(x, http.StatusMethodNotAllowed, "Method Not Allowed")
 	default:
 		known.serve(s, x)

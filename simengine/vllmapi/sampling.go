@@ -10,14 +10,14 @@ import (
 // readSampling checks what shapes the choice of tokens. Of it all, only n and
 // seed matter to a simulator.
 func (g *generation) readSampling(f *form) {
-	if f.has("n") {
+	if f.has("n") && !g.ignoresN {
 		g.n = f.count("n", 1)
 	}
 	if g.n < 1 {
 		g.refuseLate(refuse("", "n must be at least 1, got %d.", g.n))
 	}
-	if g.n > maxChoices {
-		g.refuseLate(refuse("", "n must be at most %d, got %d.", maxChoices, g.n))
+	if g.n > vllmChoices {
+		g.refuseLate(refuse("", "n must be at most %d, got %d. To increase this limit, set the VLLM_MAX_N_SEQUENCES environment variable.", vllmChoices, g.n))
 	}
 	for _, name := range []string{"presence_penalty", "frequency_penalty"} {
 		if v := f.number(name, 0); !(v >= -2 && v <= 2) {
@@ -57,6 +57,9 @@ func (g *generation) readTemperature(f *form) {
 	const greedy = 1e-5
 	if v < greedy && g.n > 1 {
 		g.refuseLate(refuse("", "n must be 1 when using greedy sampling, got %d.", g.n))
+	}
+	if g.n > maxChoices {
+		g.refuseLate(refuse("", "n must be at most %d, got %d.", maxChoices, g.n))
 	}
 }
 
@@ -98,36 +101,48 @@ func (g *generation) readLimits(f *form) {
 	}
 	g.limits.ignoreEOS = f.boolean("ignore_eos", false)
 	g.limits.keepStop = f.boolean("include_stop_str_in_output", false)
-	g.readStops(f, "stop")
-	ids, _ := f.list("stop_token_ids")
-	if len(ids) > maxStopTokens {
-		g.refuseLate(refuse("stop_token_ids", "stop_token_ids must have at most %d elements.", maxStopTokens))
-		return
+	g.readStops(f, "stop", true)
+	wantIntegers(f, "stop_token_ids")
+	if ids, _ := f.list("stop_token_ids"); !f.failed() && len(ids) > 0 {
+		g.refuseIDs("stop_token_ids", ids)
+		tokens, _ := tokenIDs(f, "stop_token_ids", ids)
+		g.limits.stopTokens = make(map[token]struct{}, len(tokens))
+		for _, t := range tokens {
+			g.limits.stopTokens[t] = struct{}{}
+		}
 	}
-	g.limits.stopTokens, _ = tokenIDs(f, "stop_token_ids", ids) // others never come
 }
 
-func (g *generation) readStops(f *form, name string) {
+// readStops reads stop strings: a text, where single says that it may be one, or a
+// list.
+func (g *generation) readStops(f *form, name string, single bool) {
 	raw, ok := f.get(name)
 	if !ok {
 		return
 	}
-	var items []json.RawMessage
-	if raw[0] == '"' {
+	items, ok := scanList(raw)
+	kinds := []invalid{noList}
+	if single {
+		kinds = []invalid{noText, noList}
+	}
+	switch {
+	case raw[0] == '"' && single:
 		items = []json.RawMessage{raw}
-	} else if items, ok = f.list(name); !ok {
+	case !ok:
+		f.either(name, raw, kinds...)
+	case len(items) > maxStops:
+		long := invalid{kind: "too_long", msg: "List should have at most " + strconv.Itoa(maxStops) + " items after validation, not " + strconv.Itoa(len(items))}
+		f.either(name, raw, append(kinds[:len(kinds)-1], long)...)
 		return
 	}
-	if len(items) > maxStops {
-		f.fail("too_long", name, "List should have at most "+strconv.Itoa(maxStops)+" items after validation, not "+strconv.Itoa(len(items)))
-		return
-	}
-	for i, item := range items {
-		if item[0] != '"' {
-			f.invalid("string_type", f.at(name)+"."+strconv.Itoa(i), "Input should be a valid string", item)
-			return
+	for i, raw := range items {
+		if raw[0] != '"' {
+			list, _ := f.get(name)
+			f.either(name, list, kinds[:len(kinds)-1]...)
+			f.invalid(noText.kind, item(f.at(name), i), noText.msg, raw)
+			continue
 		}
-		s := unquote(item)
+		s := unquote(raw)
 		if s == "" {
 			g.refuseLate(refuse("", "stop cannot contain an empty string."))
 		}
@@ -146,7 +161,7 @@ func (g *generation) readLogprobs(f *form, chat bool) {
 		name, wanted = "top_logprobs", f.boolean("logprobs", false)
 	}
 	for _, name := range []string{"prompt_logprobs", name} {
-		if raw, ok := f.get(name); ok && raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+		if raw, ok := f.get(name); ok && raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') && raw[0] != 't' && raw[0] != 'f' {
 			f.adopt(refuseValue(name, shownInput(raw), "`%s` must be an integer.", name))
 			return
 		}
@@ -169,8 +184,8 @@ func (g *generation) readLogprobs(f *form, chat bool) {
 			f.adopt(refuseValue("prompt_logprobs", g.promptLogprobs, "`prompt_logprobs` must be a positive value or -1."))
 		}
 	}
-	if g.promptLogprobs == none && g.echo && g.logprobs != none {
-		g.promptLogprobs = g.logprobs
+	if g.promptLogprobs == none && g.echo && (chat || g.logprobs != none) {
+		g.promptLogprobs = top
 	}
 	g.boundLogprobs("sample", "logprobs", g.logprobs)
 	g.boundLogprobs("prompt", "prompt_logprobs", g.promptLogprobs)

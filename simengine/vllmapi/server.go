@@ -3,6 +3,7 @@ package vllmapi
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -84,8 +85,12 @@ type Config struct {
 	// without --enable-auto-tool-choice and --tool-call-parser.
 	NoToolParser bool
 
-	// DevMode serves /sleep, /wake_up, /is_sleeping and /reset_prefix_cache, as
-	// vLLM does with VLLM_SERVER_DEV_MODE=1.
+	// APIKeys are the keys of which a request under /v1 must give one, as with
+	// vLLM's --api-key. Default none: nobody is asked.
+	APIKeys []string
+
+	// DevMode serves what vLLM does with VLLM_SERVER_DEV_MODE=1: sleep and wake,
+	// pause and resume, and the reset of caches.
 	DevMode bool
 
 	// RuntimeLoRA serves /v1/load_lora_adapter and /v1/unload_lora_adapter, as
@@ -133,6 +138,7 @@ type Server struct {
 	created     int64
 	fingerprint string
 	routes      map[string]route
+	keys        [][sha256.Size]byte
 	adapters    adapters
 	store       *store // nil: nothing is stored
 	faults      *Faults
@@ -168,6 +174,7 @@ func New(c Config) (*Server, error) {
 		created:     time.Now().Unix(),
 		fingerprint: fmt.Sprintf("vllm-%s-%08x", c.Version, uint32(xxhash.Sum64String(c.Model))),
 		routes:      c.routes(),
+		keys:        hashKeys(c.APIKeys),
 		idSeed:      mix(c.Seed) ^ xxhash.Sum64String(c.Instance),
 	}
 	s.adapters.reset(c.ServedModels)

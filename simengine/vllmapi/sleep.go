@@ -29,10 +29,8 @@ func (s *Server) sleep(x *exchange) {
 		invalidQuery("less_than_equal", "level", "Input should be less than or equal to 2", strconv.Itoa(level)).write(x)
 		return
 	}
-	modes := map[string]simengine.PauseMode{"": simengine.PauseAbort, "abort": simengine.PauseAbort, "wait": simengine.PauseWait, "keep": simengine.PauseKeep}
-	mode, ok := modes[query.Get("mode")]
+	mode, ok := pauseMode(x)
 	if !ok {
-		invalidQuery("literal_error", "mode", "Input should be 'abort', 'wait' or 'keep'", query.Get("mode")).write(x)
 		return
 	}
 	_ = s.c.Driver.Sleep(level, mode) // level and mode are known
@@ -44,6 +42,65 @@ func (s *Server) sleep(x *exchange) {
 		Level  int    `json:"level"`
 	}{"sleeping", level})
 }
+
+// pauseMode reads what becomes of requests that run. If it can't, it has answered.
+func pauseMode(x *exchange) (simengine.PauseMode, bool) {
+	switch v := x.r.URL.Query().Get("mode"); v {
+	case "", "abort":
+		return simengine.PauseAbort, true
+	case "wait":
+		return simengine.PauseWait, true
+	case "keep":
+		return simengine.PauseKeep, true
+	default:
+		invalidQuery("literal_error", "mode", "Input should be 'abort', 'wait' or 'keep'", v).write(x)
+		return 0, false
+	}
+}
+
+// queryFlag reads a parameter that is yes or no. If it can't, it has answered.
+func queryFlag(x *exchange, name string, absent bool) (flag, ok bool) {
+	v := x.r.URL.Query().Get(name)
+	if v == "" {
+		return absent, true
+	}
+	if flag, ok = booleanWord(v); !ok {
+		invalidQuery("bool_parsing", name, "Input should be a valid boolean, unable to interpret input", v).write(x)
+	}
+	return flag, ok
+}
+
+// pause stops the engines as sleep does, and moves no weights: the metrics say
+// awake. The cache is lost unless requests are kept or the client says so.
+func (s *Server) pause(x *exchange) {
+	mode, ok := pauseMode(x)
+	if !ok {
+		return
+	}
+	clear, ok := queryFlag(x, "clear_cache", true)
+	if !ok {
+		return
+	}
+	level := 0
+	if clear && mode != simengine.PauseKeep {
+		level = 1
+	}
+	_ = s.c.Driver.Sleep(level, mode) // level and mode are known
+	writeJSON(x, http.StatusOK, map[string]string{"status": "paused"})
+}
+
+func (s *Server) resume(x *exchange) {
+	s.c.Driver.Wake()
+	writeJSON(x, http.StatusOK, map[string]string{"status": "resumed"})
+}
+
+func (s *Server) isPaused(x *exchange) {
+	_, asleep := s.c.Driver.Asleep()
+	writeJSON(x, http.StatusOK, map[string]bool{"is_paused": asleep})
+}
+
+// resetNothing is the reset of a cache that there is none of.
+func (s *Server) resetNothing(x *exchange) { x.WriteHeader(http.StatusOK) }
 
 func (s *Server) wakeUp(x *exchange) {
 	s.c.Driver.Wake()
@@ -63,5 +120,10 @@ func (s *Server) isSleeping(x *exchange) {
 
 // resetPrefixCache does nothing while a request holds blocks.
 func (s *Server) resetPrefixCache(x *exchange) {
+	for _, name := range []string{"reset_running_requests", "reset_external"} {
+		if _, ok := queryFlag(x, name, false); !ok {
+			return
+		}
+	}
 	writeJSON(x, http.StatusOK, map[string]bool{"success": s.c.Driver.ResetPrefixCache()})
 }

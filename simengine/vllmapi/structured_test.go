@@ -129,9 +129,9 @@ func TestFormatsThatAreNone(t *testing.T) {
 			`"response_format":{"type":"json_schema","json_schema":{"name":"x"}}`:            noConstraint,
 			`"structured_outputs":{"json":{},"regex":"a"}`:                                   "You can only use one kind of constraints for structured outputs ('json', 'regex' or 'choice').",
 			`"structured_outputs":{"json":"{"}`:                                              "Invalid JSON grammar specification.",
-			`"response_format":{"type":"json_schema","json_schema":{"schema":{}}}`:           "1 validation error:",
+			`"response_format":{"type":"json_schema","json_schema":{"schema":{}}}`:           "6 validation errors:",
 			`"response_format":{"type":"xml"}`:                                               "6 validation errors:",
-			`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":5}}`: "1 validation error:",
+			`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":5}}`: "6 validation errors:",
 		} {
 			r := b.post(chatPath, `{"messages":[{"role":"user","content":"x"}],`+members+`}`)
 			var e errorBody

@@ -22,7 +22,7 @@ func TestEqualChatsHaveEqualTokens(t *testing.T) {
 	want := render(t, `"messages":[{"role":"user","content":"caf\u00e9 / tea"},{"role":"assistant","content":null},{"role":"user","content":"x"}]`)
 	for name, members := range map[string]string{
 		"one part":       `"messages":[{"role":"user","content":[{"type":"text","text":"café / tea"}]},{"role":"assistant"},{"role":"user","content":"x"}]`,
-		"other spelling": ` "messages" : [ {"content":"caf\u00e9 \/ tea","role":"user"} , {"role":"assistant","content":""},{"role":"user","content":["x"]}]`,
+		"other spelling": ` "messages" : [ {"content":"caf\u00e9 \/ tea","role":"user"} , {"role":"assistant","content":""},{"role":"user","content":[{"text":"x","type":"text"}]}]`,
 		"settings":       `"temperature":0.5,"messages":[{"role":"user","content":"café / tea"},{"role":"assistant","content":[]},{"role":"user","content":"x"}],"user":"u"`,
 		"input_text":     `"messages":[{"role":"user","content":[{"type":"input_text","text":"café / tea"}]},{"role":"assistant","tool_calls":[]},{"role":"user","content":"x"}]`,
 	} {

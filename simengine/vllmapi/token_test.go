@@ -90,7 +90,7 @@ func TestTokenIDsOutOfVocabulary(t *testing.T) {
 				t.Errorf("%s: %s, want %s", ids, got, want)
 			}
 		}
-		if r := b.post(textPath, `{"prompt": [0, -0, 128255], "max_tokens": 1, "stop_token_ids": [4294967296]}`); r.Code != 200 {
+		if r := b.post(textPath, `{"prompt": [0, -0, 128255], "max_tokens": 1, "stop_token_ids": [128255]}`); r.Code != 200 {
 			t.Errorf("a vocabulary's own ids: %d %s", r.Code, r.Body)
 		}
 		for ids, want := range map[string]string{

@@ -68,7 +68,11 @@ func tokenIDs(f *form, name string, ids []json.RawMessage) (tokens []token, fore
 	for i, raw := range ids {
 		id := string(raw)
 		if !isWhole(raw) {
-			f.invalid("int_type", item(f.at(name), i), "Input should be a valid integer", raw)
+			kind, msg := lacksInteger(raw)
+			if kind == "" { // a number in another way of writing is no id
+				kind, msg = "int_type", "Input should be a valid integer"
+			}
+			f.invalid(kind, item(f.at(name), i), msg, raw)
 			return nil, ""
 		}
 		n, err := strconv.ParseUint(strings.Replace(id, "-0", "0", 1), 10, 64)

@@ -41,12 +41,22 @@ func (s *Server) tokenize(x *exchange) {
 	var tokens []token
 	var late *apiError
 	if f.has("messages") {
+		if raw, _ := f.get("messages"); raw[0] != '[' && !f.has("prompt") {
+			f.missing("prompt")
+		}
 		c := readConversation(f, true)
 		tokens, late = c.tokens(), c.late
 	} else if text, ok := f.text("prompt"); ok {
 		tokens = tokenizeText(text, f.boolean("add_special_tokens", true))
 	} else {
-		f.missing("prompt")
+		prompt, given := f.get("prompt")
+		switch {
+		case prompt == nil:
+			f.missing("prompt")
+		case !given:
+			f.invalid(noText.kind, f.at("prompt"), noText.msg, prompt)
+		}
+		f.missing("messages")
 	}
 	texts := f.boolean("return_token_strs", false)
 	s.resolveForm(x, f)
@@ -132,7 +142,8 @@ func (s *Server) countTokens(x *exchange) {
 	}
 	c := g.readAnthropic(f)
 	s.resolveForm(x, f)
-	if err := f.problem(nil); err != nil {
+	f.adopt(c.empty())
+	if err := f.problem(messagesAPI.order); err != nil {
 		err.write(x)
 		return
 	}

@@ -42,9 +42,14 @@ func (g *generation) readTools(f *form) {
 	}
 	g.parallel = f.boolean("parallel_tool_calls", true)
 	g.readToolItems(f, items, func(t *form) *form {
+		readChoice(t, "type", "function", "function")
 		function, ok := t.sub("function")
-		if !ok {
+		if !t.has("function") {
 			t.missing("function")
+		}
+		if ok {
+			wantText(function, "description")
+			wantObject(function, "parameters")
 		}
 		return function
 	})

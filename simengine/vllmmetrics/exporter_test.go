@@ -51,7 +51,7 @@ func some(int) simengine.Stats {
 // token and then a token each 50 ms.
 func sample(e *Exporter) {
 	t := simengine.Times{Arrived: 0, Queued: 5e6, Scheduled: 1e9, First: 1.2e9, Previous: -1, At: 1.2e9}
-	o := simengine.Output{Tokens: 1, First: true, PromptTokens: 100, CachedTokens: 48, GeneratedTokens: 1, Times: t}
+	o := simengine.Output{Source: &Params{N: 1, MaxTokens: 256}, Tokens: 1, First: true, PromptTokens: 100, CachedTokens: 48, GeneratedTokens: 1, Times: t}
 	e.Observer(0)([]simengine.Output{o})
 	o.First = false
 	for i := range 3 {
@@ -62,7 +62,6 @@ func sample(e *Exporter) {
 		o.Reason = simengine.ReasonStop
 		e.Observer(0)([]simengine.Output{o})
 	}
-	e.ObserveParams(0, 1, 256)
 	e.Observer(0)([]simengine.Output{{Finished: true, Reason: simengine.ReasonAbort, Times: t}})
 	e.ObserveHTTP(HTTPAnswer{"/v1/chat/completions", "POST", 200, 300 * time.Millisecond, 120, 0})
 	e.ObserveHTTP(HTTPAnswer{"", "BREW", 404, time.Millisecond, -1, 22})

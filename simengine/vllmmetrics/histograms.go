@@ -105,8 +105,8 @@ func (e *Exporter) Observer(engine int) func([]simengine.Output) {
 		for i := range outputs {
 			o := &outputs[i]
 			h.token(o)
-			if o.Finished && o.Reason != simengine.ReasonAbort {
-				h.request(o)
+			if o.Finished {
+				h.finished(o)
 			}
 		}
 	}
@@ -134,6 +134,29 @@ func (h *histograms) token(o *simengine.Output) {
 	}
 }
 
+// finished takes the end of a sequence. vLLM observes nothing of one that was
+// aborted.
+func (h *histograms) finished(o *simengine.Output) {
+	aborted := o.Reason == simengine.ReasonAbort
+	if !aborted {
+		h.request(o)
+	}
+	asked, ok := o.Source.(Asked)
+	if !ok {
+		return
+	}
+	p := asked.Asked()
+	tokens := 0
+	if !aborted {
+		tokens = o.GeneratedTokens
+		h.limit.Observe(float64(p.MaxTokens))
+	}
+	if most, last := p.end(tokens); last && !aborted {
+		h.count.Observe(float64(p.N))
+		h.mostGenerated.Observe(float64(most))
+	}
+}
+
 func (h *histograms) request(o *simengine.Output) {
 	t := o.Times
 	observe(h.endToEnd, t.At-t.Arrived)
@@ -145,7 +168,6 @@ func (h *histograms) request(o *simengine.Output) {
 	observe(h.perOutputToken, (t.At-t.First)/time.Duration(max(1, o.GeneratedTokens-1)))
 	h.prompt.Observe(float64(o.PromptTokens))
 	h.generated.Observe(float64(o.GeneratedTokens))
-	h.mostGenerated.Observe(float64(o.GeneratedTokens))
 	if h.computed != nil {
 		h.computed.Observe(float64(o.PromptTokens - o.CachedTokens))
 	}
@@ -159,15 +181,6 @@ func observe(h prometheus.Histogram, d time.Duration) {
 	if h != nil {
 		h.Observe(d.Seconds())
 	}
-}
-
-// ObserveParams takes what a client asked for, once per finished request: n
-// choices and at most maxTokens tokens. The engine is the one that the first
-// choice ran on.
-func (e *Exporter) ObserveParams(engine, n, maxTokens int) {
-	h := e.page.Load().histograms[engine]
-	h.count.Observe(float64(n))
-	h.limit.Observe(float64(maxTokens))
 }
 
 // iterations is the engine's histogram as a metric.

@@ -77,7 +77,8 @@ func moves(t *testing.T, profile Profile, engines int) {
 	for i := range 10 * engines {
 		reason := []string{simengine.ReasonStop, simengine.ReasonLength}[i/engines%2]
 		blocks := []uint64{1, uint64(100 + i), uint64(200 + i), uint64(300 + i), uint64(400 + i)}
-		_, err := group.Generate(ctx, simengine.Request{PromptTokens: 80, Blocks: blocks, OutputTokens: 560, Finish: reason, Adapter: string("aab"[i/engines%3])})
+		_, err := group.Generate(ctx, simengine.Request{PromptTokens: 80, Blocks: blocks, OutputTokens: 560, Finish: reason, Adapter: string("aab"[i/engines%3]),
+			Source: &Params{N: 1, MaxTokens: 560}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,6 @@ func moves(t *testing.T, profile Profile, engines int) {
 	if n := open.Load(); n != 0 {
 		t.Errorf("%d requests are still open", n)
 	}
-	e.ObserveParams(engines-1, 1, 560)
 	if len(seen) < 10*engines {
 		t.Errorf("only %d series on the page", len(seen))
 	}

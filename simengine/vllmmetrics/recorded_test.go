@@ -207,6 +207,7 @@ func recordedLoad(t *testing.T, profile Profile, lengths []int, tokens int) map[
 	for _, length := range lengths {
 		_, err := d.Generate(ctx, simengine.Request{
 			PromptTokens: length, Blocks: []uint64{1}, OutputTokens: 400, Finish: simengine.ReasonLength,
+			Source: &Params{N: 1, MaxTokens: 400},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +220,6 @@ func recordedLoad(t *testing.T, profile Profile, lengths []int, tokens int) map[
 	pages["load"] = string(render(t, e))
 	time.Sleep(time.Minute)
 	for range 6 {
-		e.ObserveParams(0, 1, 400)
 		e.ObserveHTTP(HTTPAnswer{Handler: "/v1/completions", Method: "POST", Status: 200})
 	}
 	pages["after"] = string(render(t, e))
