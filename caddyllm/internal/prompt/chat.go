@@ -298,7 +298,7 @@ func (s *Scanner) raw(raw []byte, v span) {
 		s.emit(raw)
 		return
 	}
-	if !s.escaped(raw) && !v.cut {
+	if !s.escaped(raw, v.cut) && !v.cut {
 		s.broken = true
 	}
 }

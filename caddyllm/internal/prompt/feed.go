@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -111,30 +112,72 @@ func (f *feed) room(n int) {
 
 // escaped feeds a string's raw text and reports whether its escapes are valid.
 // The canonical form of text has the shortest escapes, and those that it must
-// have only: nearly all text comes so, and is fed where it stands.
-func (f *feed) escaped(raw []byte) bool {
-	from := 0
-	for i := 0; ; {
-		if i = next(raw, i, '\\', slashes); i < 0 {
-			f.emit(raw[from:])
-			return true
+// have only: nearly all text comes so, and is fed where it stands. cut says that
+// more of the text may follow.
+func (f *feed) escaped(raw []byte, cut bool) bool {
+	var rest [stride]byte
+	from, end, carry := 0, len(raw), uint64(0)
+	for at := 0; at < len(raw); at = max(at+stride, from) {
+		b := &rest
+		if at+stride <= len(raw) {
+			b = (*[stride]byte)(raw[at:])
+		} else {
+			clear(rest[copy(rest[:], raw[at:]):])
 		}
-		for i+1 < len(raw) && raw[i] == '\\' && shortest[raw[i+1]] {
-			i += 2
+		quote, slash := look(b)
+		escaped := uint64(0)
+		escaped, carry = escapedBy(slash, carry)
+		for m := escaped &^ (quote | slash); m != 0; {
+			i := at + bits.TrailingZeros64(m)
+			if i == len(raw) {
+				end-- // half an escape
+				break
+			}
+			if m &= m - 1; shortest[raw[i]] {
+				continue
+			}
+			f.emit(raw[from : i-1])
+			if from = f.unescape(raw, i-1, cut); from < 0 {
+				return false
+			}
+			if from > at+stride {
+				carry = 0
+				break
+			}
+			m = m >> (from - at) << (from - at)
 		}
-		if i >= len(raw) || raw[i] != '\\' {
-			continue
-		}
-		f.emit(raw[from:i])
+	}
+	f.emit(raw[from : end-int(carry)])
+	return end-int(carry) == len(raw)
+}
+
+// unescape feeds the escapes that follow each other from raw[i] on in canonical
+// form, and returns the index behind them, -1 if one is wrong or only the half of
+// it is there.
+func (f *feed) unescape(raw []byte, i int, cut bool) int {
+	for i+1 < len(raw) && raw[i] == '\\' {
 		f.room(maxCanonical)
+		if len(raw)-i >= 6 && raw[i+1] == 'u' {
+			// Nearly all are of three bytes, as those of Chinese.
+			r := hex4(raw[i:])
+			if r-0xd800 < 0x400 && cut && len(raw)-i < 12 {
+				return -1 // its other half may follow
+			}
+			if r >= 0x800 && r-0xd800 >= 0x800 && r <= 0xffff {
+				f.buf[f.n], f.buf[f.n+1], f.buf[f.n+2] = 0xe0|byte(r>>12), 0x80|byte(r>>6&0x3f), 0x80|byte(r&0x3f)
+				f.n += 3
+				i += 6
+				continue
+			}
+		}
 		out, n := canonical(f.buf[:f.n], raw[i:])
 		if n == 0 {
-			return false
+			return -1
 		}
 		f.n = len(out)
 		i += n
-		from = i
 	}
+	return i
 }
 
 // shortest are the letters of escapes that are canonical.
@@ -188,39 +231,42 @@ func appendEscape(dst, raw []byte) ([]byte, int) {
 }
 
 func appendUnicode(dst, raw []byte) ([]byte, int) {
-	r, ok := hex4(raw)
-	if !ok {
+	if len(raw) < 6 {
 		return dst, 0
 	}
-	if r < 0xd800 || r > 0xdfff {
-		return utf8.AppendRune(dst, r), 6
-	}
-	if r < 0xdc00 {
-		if low, ok := hex4(raw[6:]); ok && low >= 0xdc00 && low <= 0xdfff {
-			return utf8.AppendRune(dst, 0x10000+(r-0xd800)<<10+(low-0xdc00)), 12
+	r := hex4(raw)
+	switch {
+	case r > 0xffff:
+		return dst, 0
+	case r < 0xd800 || r > 0xdfff:
+		return utf8.AppendRune(dst, rune(r)), 6
+	case r < 0xdc00 && len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u':
+		if low := hex4(raw[6:]); low >= 0xdc00 && low <= 0xdfff {
+			return utf8.AppendRune(dst, rune(0x10000+(r-0xd800)<<10+(low-0xdc00))), 12
 		}
 	}
 	return append(dst, 0xe0|byte(r>>12), 0x80|byte(r>>6&0x3f), 0x80|byte(r&0x3f)), 6
 }
 
-// hex4 reads the number of an escape \uXXXX at the start of raw.
-func hex4(raw []byte) (rune, bool) {
-	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
-		return 0, false
-	}
-	var r rune
-	for _, c := range raw[2:6] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+// hex4 is the number of an escape \uXXXX at the start of raw, more than 0xffff
+// if its digits are none.
+func hex4(raw []byte) uint32 {
+	_ = raw[5]
+	return digits[raw[2]]<<12 | digits[raw[3]]<<8 | digits[raw[4]]<<4 | digits[raw[5]]
 }
+
+// noDigit is the value of what isn't a hexadecimal digit.
+const noDigit = 1 << 16
+
+var digits = func() (d [256]uint32) {
+	for c := range d {
+		d[c] = noDigit
+	}
+	for i := range uint32(10) {
+		d['0'+i] = i
+	}
+	for i := range uint32(6) {
+		d['a'+i], d['A'+i] = 10+i, 10+i
+	}
+	return d
+}()

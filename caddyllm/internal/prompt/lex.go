@@ -8,7 +8,7 @@ type span struct {
 	from, to int32
 	mark     int32 // the first landmark that doesn't begin before it
 	cut      bool  // the body's end cuts it off
-	clean    bool  // a string whose text is canonical as it stands
+	clean    bool  // canonical as it stands
 }
 
 // lexer walks raw JSON that was surveyed. It trusts nothing: every method takes
@@ -21,7 +21,10 @@ type lexer struct {
 	broken   bool
 	marks    []landmark
 	name     [maxName]byte
-	stack    [maxDepth + 1]int32 // of a survey, by depth: twice the landmark, plus 1 for a brace
+	// Of a survey:
+	depth int                 // of brackets
+	dirty int                 // the last byte that keeps what it is in from being canonical
+	stack [maxDepth + 1]int32 // by depth: twice the landmark, plus 1 for a brace
 }
 
 func (l *lexer) reset(body []byte, complete bool) {
@@ -58,6 +61,13 @@ func (l *lexer) first(v span) byte {
 func (l *lexer) bytes(v span) []byte { return l.body[v.from:v.to] }
 
 func (l *lexer) space(i int) int {
+	if i < len(l.body) && l.body[i] > ' ' {
+		return i
+	}
+	return l.spaces(i)
+}
+
+func (l *lexer) spaces(i int) int {
 	for i < len(l.body) {
 		switch l.body[i] {
 		case ' ', '\n', '\t', '\r':
@@ -81,10 +91,10 @@ func (l *lexer) valueAt(i int, m int32) (span, int32) {
 		k := &l.marks[m]
 		return span{k.from, k.to, m, k.cut, k.clean}, k.next
 	}
-	end, clean := -1, false
+	end := -1
 	switch l.at(i) {
 	case '"':
-		end, clean = stringEnd(l.body, i)
+		end = stringEnd(l.body, i)
 	case '{', '[':
 		end = l.nestedEnd(i)
 	default:
@@ -93,7 +103,7 @@ func (l *lexer) valueAt(i int, m int32) (span, int32) {
 	if end < 0 {
 		return span{int32(i), int32(len(l.body)), m, true, false}, m
 	}
-	return span{int32(i), int32(end), m, false, clean}, m
+	return span{int32(i), int32(end), m, false, false}, m
 }
 
 // nestedEnd is the index behind an object or array, -1 if the body's end cuts
@@ -103,7 +113,7 @@ func (l *lexer) nestedEnd(i int) int {
 	for i < len(l.body) {
 		switch l.body[i] {
 		case '"':
-			if i, _ = stringEnd(l.body, i); i < 0 {
+			if i = stringEnd(l.body, i); i < 0 {
 				return -1
 			}
 			continue

@@ -11,72 +11,94 @@ import (
 const maxDepth = 1000
 
 const (
-	// longValue is the length from which a string, object or array becomes a
-	// landmark, bytes. What is shorter is as quickly walked over again.
-	longValue = 64
 	// maxLandmarks bounds their memory to 1 MiB. A chat has some five for each
 	// message; behind the bound the walks find the ends of values themselves.
 	maxLandmarks = 1 << 16
+	// From maxShort landmarks on, only values of at least longValue bytes become
+	// one.
+	maxShort  = maxLandmarks / 2
+	longValue = 64
 	// maxBytes is what indexes of 32 bits reach. No body is kept that long.
 	maxBytes = 1<<31 - 16
 )
 
-// landmark is a long value of the body. Landmarks are in the order in which
-// their values begin.
+// landmark is a string, object or array of the body. Landmarks are in the order
+// in which their values begin.
 type landmark struct {
 	from, to int32
 	next     int32 // the first landmark behind it
 	cut      bool  // the body's end cuts it off
-	clean    bool  // a string whose text is canonical as it stands
+	clean    bool  // canonical as it stands
 }
 
 // survey is the first pass: one look at each byte, which finds where the body's
-// long values end, whether brackets match and strings are closed, and nothing
-// else. Walks then go over long values in one step. It returns the index behind
-// the outermost value.
+// strings, objects and arrays end, whether brackets match, what is canonical as
+// it stands, and nothing else. Walks then go over values in one step. It returns
+// the index behind the outermost value.
 func (l *lexer) survey(i int) int {
 	body := l.body
 	l.marks = l.marks[:0]
-	depth := 0
-	for {
-		for i < len(body) && !structural[body[i]] {
-			i++
+	l.depth, l.dirty = 0, -1
+	var (
+		inside bool   // a string is open
+		from   int    // where it begins, or the last one did
+		gap    = i    // the first byte outside of strings that wasn't looked at
+		carry  uint64 // 1 if the first byte is escaped
+		far    = farLook{body: body}
+		rest   [stride]byte
+	)
+	for at := i; at < len(body); {
+		b := &rest
+		if at+stride <= len(body) {
+			b = (*[stride]byte)(body[at:])
+		} else {
+			n := copy(rest[:], body[at:])
+			clear(rest[n:])
 		}
-		if i >= len(body) {
-			break
+		quote, slash := look(b)
+		escaped := carry
+		if carry = 0; slash != 0 {
+			escaped, carry = escapedBy(slash, escaped)
 		}
-		switch c := body[i]; c {
-		case '"':
-			end, clean := stringEnd(body, i)
-			if end < 0 {
-				i = len(body)
+		odd := uint64(0) // escapes that aren't canonical
+		for m := escaped &^ (quote | slash); m != 0; m &= m - 1 {
+			if !shortest[b[bits.TrailingZeros64(m)&(stride-1)]] {
+				odd |= m & -m
+			}
+		}
+		for m := quote &^ escaped; m != 0; m &= m - 1 {
+			bit := bits.TrailingZeros64(m)
+			p := at + bit
+			if !inside {
+				if inside, from = true, p; p-gap == 1 && (body[gap] == ':' || body[gap] == ',') {
+					continue
+				}
+				if end := l.between(gap, p); end >= 0 {
+					return end
+				}
 				continue
 			}
-			if end-i >= longValue && len(l.marks) < maxLandmarks {
-				l.marks = append(l.marks, landmark{from: int32(i), to: int32(end), next: int32(len(l.marks) + 1), clean: clean})
+			if before := odd & (1<<bit - 1); before != 0 {
+				l.dirty = max(l.dirty, at+bits.Len64(before)-1)
 			}
-			i = end
-			continue
-		case '{', '[':
-			if depth++; depth > maxDepth {
-				l.broken = true
-				return i
-			}
-			l.open(depth, i, c == '{')
-		default:
-			if depth == 0 || !l.close(depth, i+1, c == '}') {
-				l.broken = true
-				return i
-			}
-			if depth--; depth == 0 {
-				return i + 1
-			}
+			l.noteString(from, p+1, l.dirty < from, false)
+			inside, gap = false, p+1
 		}
-		i++
+		if odd != 0 && inside {
+			l.dirty = max(l.dirty, at+bits.Len64(odd)-1)
+		}
+		if at += stride; (quote|slash)>>(stride-calm) == 0 {
+			at = far.skip(at)
+		}
 	}
-	l.broken = l.complete
-	for ; depth > 0; depth-- {
-		if slot := l.stack[depth] >> 1; slot < maxLandmarks {
+	if inside {
+		l.noteString(from, len(body), l.dirty < from && carry == 0, true)
+	} else if end := l.between(gap, len(body)); end >= 0 {
+		return end
+	}
+	l.broken = l.broken || l.complete
+	for ; l.depth > 0; l.depth-- {
+		if slot := l.stack[l.depth] >> 1; slot < maxLandmarks {
 			m := &l.marks[slot]
 			m.to, m.next, m.cut = int32(len(body)), int32(len(l.marks)), true
 		}
@@ -84,21 +106,67 @@ func (l *lexer) survey(i int) int {
 	return len(body)
 }
 
-// open notes an object or array that begins at i. Whether it is long will turn
-// out at its end.
-func (l *lexer) open(depth, i int, brace bool) {
+func (l *lexer) noteString(from, end int, clean, cut bool) {
+	if n := len(l.marks); n < maxShort || end-from >= longValue && n < maxLandmarks {
+		l.marks = append(l.marks, landmark{int32(from), int32(end), int32(n + 1), cut, clean})
+	}
+}
+
+// between looks at what stands outside of strings, from k on. If the outermost
+// value ends there, or something is wrong, it returns where, else -1.
+func (l *lexer) between(k, to int) int {
+	body := l.body
+	for k < to {
+		if k+8 <= to { // as among numbers
+			w := binary.LittleEndian.Uint64(body[k:])
+			if w&(highs|highs>>1) == 0 {
+				if (w-('!'*ones))&highs != 0 {
+					l.dirty = k + 7 // or before
+				}
+				k += 8
+				continue
+			}
+		}
+		switch c := body[k]; c {
+		case ' ', '\n', '\t', '\r':
+			l.dirty = k
+		case '{', '[':
+			if l.depth++; l.depth > maxDepth {
+				l.broken = true
+				return k
+			}
+			l.open(k, c == '{')
+		case '}', ']':
+			if l.depth == 0 || !l.close(k+1, c == '}') {
+				l.broken = true
+				return k
+			}
+			if l.depth--; l.depth == 0 {
+				return k + 1
+			}
+		case '\\':
+			l.broken = true // it would take part in the look at strings
+			return k
+		}
+		k++
+	}
+	return -1
+}
+
+// open notes an object or array that begins at i.
+func (l *lexer) open(i int, brace bool) {
 	slot := int32(len(l.marks))
 	if slot < maxLandmarks {
 		l.marks = append(l.marks, landmark{from: int32(i)})
 	}
-	l.stack[depth] = slot << 1
+	l.stack[l.depth] = slot << 1
 	if brace {
-		l.stack[depth]++
+		l.stack[l.depth]++
 	}
 }
 
-func (l *lexer) close(depth, end int, brace bool) bool {
-	top := l.stack[depth]
+func (l *lexer) close(end int, brace bool) bool {
+	top := l.stack[l.depth]
 	if brace != (top&1 == 1) {
 		return false
 	}
@@ -107,143 +175,38 @@ func (l *lexer) close(depth, end int, brace bool) bool {
 		return true
 	}
 	m := &l.marks[slot]
-	if end-int(m.from) < longValue {
+	if slot >= maxShort && end-int(m.from) < longValue {
 		l.marks = l.marks[:slot] // nothing in it can be long either
 		return true
 	}
-	m.to, m.next = int32(end), int32(len(l.marks))
+	m.to, m.next, m.clean = int32(end), int32(len(l.marks)), l.dirty < int(m.from)
 	return true
 }
 
-// structural are the bytes that a survey stops at.
-var structural = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
+// calm is how many bytes without a quote or a backslash it takes to look for the
+// next one with bytes.IndexByte, which is faster over a distance but looks for
+// one of the two only.
+const calm = 32
 
-const (
-	ones    = 0x0101010101010101
-	highs   = 0x8080808080808080
-	lows    = ^uint64(highs)
-	quotes  = '"' * ones
-	slashes = '\\' * ones
-)
-
-// zeroBytes has the high bit set of the first zero byte of x and maybe of
-// later ones, and is 0 where there is none (Lamport 1975, Mycroft 1987).
-func zeroBytes(x uint64) uint64 { return (x - ones) & ^x & highs }
-
-// stops has the high bit set of each byte of x that is a quote or a backslash.
-// Unlike zeroBytes it is exact for all eight.
-func stops(x uint64) uint64 {
-	q, s := x^quotes, x^slashes
-	return ^(((q & lows) + lows | q) & ((s & lows) + lows | s)) & highs
+// farLook skips what is calm: pictures, and lines of prose.
+type farLook struct {
+	body  []byte
+	quote int // the next quote, if it isn't passed
 }
 
-// stringEnd is the index behind the string that begins at i, -1 if it isn't
-// closed. clean says that its text is canonical as it stands.
-//
-// What stops it is near in code and in JSON within a string, and then all of it
-// in a word is found at once; in prose and in pictures it is far, and farEnd is
-// faster.
-func stringEnd(body []byte, i int) (end int, clean bool) {
-	clean = true
-	calm := 0 // words without a stop
-	quote := i
-	j := i + 1
-	for j+8 <= len(body) {
-		m := stops(binary.LittleEndian.Uint64(body[j:]))
-		if m == 0 {
-			j += 8
-			if calm++; calm >= nearWords {
-				var good bool
-				if end, j, quote, good = farEnd(body, j, quote); end != 0 {
-					return end, clean && good
-				}
-				clean, calm = clean && good, 0
-			}
-			continue
-		}
-		for {
-			bit := bits.TrailingZeros64(m) &^ 7
-			at := j + bit/8
-			if body[at] == '"' {
-				return at + 1, clean
-			}
-			if at+1 == len(body) {
-				return -1, false
-			}
-			clean = clean && shortest[body[at+1]]
-			if bit >= 48 { // the escape ends the word, or goes beyond
-				j = at + 2
-				break
-			}
-			if m &^= 0x8080 << bit; m == 0 {
-				j += 8
-				break
-			}
+// skip returns where the first quote or backslash at or behind i stands.
+func (f *farLook) skip(i int) int {
+	if i >= len(f.body) {
+		return i
+	}
+	if f.quote < i {
+		f.quote = len(f.body)
+		if k := bytes.IndexByte(f.body[i:], '"'); k >= 0 {
+			f.quote = i + k
 		}
 	}
-	for ; j < len(body); j++ {
-		switch body[j] {
-		case '"':
-			return j + 1, clean
-		case '\\':
-			if j++; j < len(body) {
-				clean = clean && shortest[body[j]]
-			}
-		}
+	if k := bytes.IndexByte(f.body[i:f.quote], '\\'); k >= 0 {
+		return i + k
 	}
-	return -1, false
-}
-
-// farEnd goes on at j, where no escape is under way, by bytes.IndexByte, which
-// looks for one byte only: the next quote is looked for once, and backslashes up
-// to there. It returns the string's end or, when stops come near again, 0 and
-// where to go on. quote is the next one if it isn't passed, and good says that
-// the escapes on the way are canonical.
-func farEnd(body []byte, j, quote int) (end, at, next int, good bool) {
-	good = true
-	for {
-		if quote < j {
-			if quote = bytes.IndexByte(body[j:], '"'); quote < 0 {
-				quote = len(body)
-			} else {
-				quote += j
-			}
-		}
-		k := bytes.IndexByte(body[j:quote], '\\')
-		if k < 0 {
-			if quote == len(body) {
-				return -1, j, quote, false
-			}
-			return quote + 1, j, quote, good
-		}
-		j += k
-		for j+1 < len(body) && body[j] == '\\' {
-			good = good && shortest[body[j+1]]
-			j += 2
-		}
-		if k < 8*nearWords || j+1 >= len(body) {
-			return 0, j, quote, good
-		}
-	}
-}
-
-// nearWords is how many words are looked at before what is looked for counts as
-// far.
-const nearWords = 3
-
-// next is the index of the first c at or behind j, -1 if there is none. It looks
-// at a few words itself, all of whose bytes are c in word: in names and in code
-// the next quote or backslash is near, and bytes.IndexByte is only faster where
-// it is far.
-func next(text []byte, j int, c byte, word uint64) int {
-	for end := min(j+32, len(text)-8); j <= end; j += 8 {
-		if hit := zeroBytes(binary.LittleEndian.Uint64(text[j:]) ^ word); hit != 0 {
-			return j + bits.TrailingZeros64(hit)/8
-		}
-	}
-	k := bytes.IndexByte(text[j:], c)
-	if k < 0 {
-		return -1
-	}
-	return j + k
+	return f.quote
 }

@@ -46,23 +46,43 @@ func (w *twin) value(n *node) {
 	case '"':
 		w.mark('"')
 		w.text(n.text)
-	case '{':
-		w.mark('{')
-		keys, members := n.unique()
-		for i, m := range members {
-			w.mark('"')
-			w.text(keys[i])
-			w.value(m)
-		}
-		w.mark('}')
-	case '[':
-		w.mark('[')
-		for _, m := range n.members {
-			w.value(m)
-		}
-		w.mark(']')
+	case '{', '[':
+		w.compact(n)
 	default:
 		w.mark('0')
+		w.out.WriteString(n.raw)
+	}
+}
+
+// compact writes JSON without white space.
+func (w *twin) compact(n *node) {
+	switch n.kind {
+	case '"':
+		w.out.WriteByte('"')
+		w.text(n.text)
+		w.out.WriteByte('"')
+	case '{':
+		keys, members := n.unique()
+		for i, m := range members {
+			w.out.WriteByte("{,"[min(i, 1)])
+			w.compact(&node{kind: '"', text: keys[i]})
+			w.out.WriteByte(':')
+			w.compact(m)
+		}
+		if len(members) == 0 {
+			w.out.WriteByte('{')
+		}
+		w.out.WriteByte('}')
+	case '[':
+		w.out.WriteByte('[')
+		for i, m := range n.members {
+			if i > 0 {
+				w.out.WriteByte(',')
+			}
+			w.compact(m)
+		}
+		w.out.WriteByte(']')
+	default:
 		w.out.WriteString(n.raw)
 	}
 }
