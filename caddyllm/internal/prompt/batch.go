@@ -116,7 +116,7 @@ func (s *Scanner) ids(v span) {
 			continue
 		}
 		id, end := s.id(i)
-		if end == to && v.cut {
+		if end == to && v.cut() {
 			return // the number may go on
 		}
 		s.found = true
@@ -159,7 +159,7 @@ func (s *Scanner) endsScalar(i int) bool {
 // nowhere to be read.
 func (s *Scanner) embeds() {
 	v := s.fields[fEmbeds]
-	if !s.present(v) || v.cut {
+	if !s.present(v) || v.cut() {
 		return
 	}
 	s.found = true

@@ -153,7 +153,7 @@ func (s *Scanner) message(v span) {
 		s.mark(lTools)
 		s.tools(v)
 	}
-	if s.present(f[mType]) && !v.cut && !s.any(&f) {
+	if s.present(f[mType]) && !v.cut() && !s.any(&f) {
 		// An item that an engine's own tools made.
 		s.reading(lUnknown, v)
 	}
@@ -200,11 +200,14 @@ func (s *Scanner) call(v span) {
 
 // labelled feeds v behind a mark, if it is present.
 func (s *Scanner) labelled(letter byte, v span) {
-	if !s.present(v) {
-		return
+	switch {
+	case s.first(v) == '"':
+		s.twoMarks(letter, lString)
+		s.text(v)
+	case s.present(v):
+		s.mark(letter)
+		s.value(v)
 	}
-	s.mark(letter)
-	s.value(v)
 }
 
 // reading feeds v like labelled, as something that makes a prompt by itself.
@@ -282,7 +285,7 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		s.labelled(lID, f[pID])
 		s.labelled(lName, f[pName])
 		s.reading(lArguments, f[pInput])
-	case !s.media(&f) && !v.cut: // cut before it showed what it is
+	case !s.media(&f) && !v.cut(): // cut before it showed what it is
 		s.reading(lUnknown, v)
 	}
 	return false
@@ -294,11 +297,11 @@ func (s *Scanner) text(v span) { s.raw(s.inside(v), v) }
 // raw feeds the raw text of v, or the end of it. Where the body is cut, half an
 // escape may be left over.
 func (s *Scanner) raw(raw []byte, v span) {
-	if v.clean {
+	if v.clean() {
 		s.emit(raw)
 		return
 	}
-	if !s.escaped(raw, v.cut) && !v.cut {
+	if !s.escaped(raw, v.cut()) && !v.cut() {
 		s.broken = true
 	}
 }

@@ -40,11 +40,11 @@ func (s *Scanner) uniqueOfFew(m, end int32) (unique, known bool) {
 		for k := m + 1; k < object.next; {
 			key := &s.marks[k]
 			colon := s.space(int(key.to))
-			if s.at(colon) != ':' || key.cut {
+			if s.at(colon) != ':' || key.cut() {
 				k = key.next // no JSON, or the end
 				continue
 			}
-			if !key.clean {
+			if !key.clean() {
 				return false, true
 			}
 			h := fingerprint(s.body[key.from+1 : key.to-1])
@@ -114,7 +114,7 @@ func (s *Scanner) uniqueOfMany(v span) bool {
 			var t span
 			t, m = s.valueAt(i, m)
 			i = int(t.to)
-			if t.cut || depth < 1 || s.at(s.space(i)) != ':' {
+			if t.cut() || depth < 1 || s.at(s.space(i)) != ':' {
 				continue
 			}
 			raw := s.inside(t)
@@ -225,7 +225,7 @@ func (s *Scanner) deduped(v span) {
 		s.emit(s.bytes(v))
 		return
 	}
-	if !v.cut {
+	if !v.cut() {
 		s.emit(s.body[v.to-1 : v.to])
 	}
 }
@@ -236,7 +236,7 @@ var comma, colon, quote = []byte{','}, []byte{':'}, []byte{'"'}
 func (s *Scanner) quoted(v span) {
 	s.emit(quote)
 	s.text(v)
-	if !v.cut {
+	if !v.cut() {
 		s.emit(quote)
 	}
 }

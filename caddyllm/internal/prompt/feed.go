@@ -95,6 +95,14 @@ func (f *feed) mark(letter byte) {
 	f.n += 2
 }
 
+// twoMarks feeds two marks.
+func (f *feed) twoMarks(first, second byte) {
+	f.room(4)
+	b := f.buf[f.n : f.n+4]
+	b[0], b[1], b[2], b[3] = mark, first, mark, second
+	f.n += 4
+}
+
 // number feeds a hash. It may hold any byte; its length is fixed, so it can't
 // be taken for what follows it.
 func (f *feed) number(x uint64) {

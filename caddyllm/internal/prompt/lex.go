@@ -3,13 +3,24 @@ package prompt
 import "bytes"
 
 // span is where a value stands in the body. The zero span is an absent value:
-// the first byte of a body is no value of its object.
+// the first byte of a body is no value of its object. It has four members, so
+// that it goes by registers.
 type span struct {
 	from, to int32
 	mark     int32 // the first landmark that doesn't begin before it
-	cut      bool  // the body's end cuts it off
-	clean    bool  // canonical as it stands
+	state
 }
+
+// state says how a value stands in the body.
+type state uint8
+
+const (
+	isCut   state = 1 << iota // the body's end cuts it off
+	isClean                   // canonical as it stands
+)
+
+func (s state) cut() bool   { return s&isCut != 0 }
+func (s state) clean() bool { return s&isClean != 0 }
 
 // lexer walks raw JSON that was surveyed. It trusts nothing: every method takes
 // any index and returns one within the body. That a body is broken is sticky
@@ -87,10 +98,16 @@ func (l *lexer) marked(i int, m int32) bool {
 // valueAt is the span of the value at i, and the first landmark behind it. m is
 // the first landmark that doesn't begin before i.
 func (l *lexer) valueAt(i int, m int32) (span, int32) {
-	if l.marked(i, m) {
-		k := &l.marks[m]
-		return span{k.from, k.to, m, k.cut, k.clean}, k.next
+	if int(m) < len(l.marks) {
+		if k := &l.marks[m]; int(k.from) == i {
+			return span{k.from, k.to, m, k.state}, k.next
+		}
 	}
+	return l.unmarked(i, m), m
+}
+
+// unmarked is the span of a value that is no landmark.
+func (l *lexer) unmarked(i int, m int32) span {
 	end := -1
 	switch l.at(i) {
 	case '"':
@@ -101,9 +118,9 @@ func (l *lexer) valueAt(i int, m int32) (span, int32) {
 		end = l.scalarEnd(i)
 	}
 	if end < 0 {
-		return span{int32(i), int32(len(l.body)), m, true, false}, m
+		return span{int32(i), int32(len(l.body)), m, isCut}
 	}
-	return span{int32(i), int32(end), m, false, false}, m
+	return span{int32(i), int32(end), m, 0}
 }
 
 // nestedEnd is the index behind an object or array, -1 if the body's end cuts
@@ -168,7 +185,7 @@ func (l *lexer) scalarEnd(i int) int {
 // refuse fractions.
 func (l *lexer) integer(v span) int {
 	word := l.bytes(v)
-	if len(word) == 0 || len(word) > 10 || v.cut {
+	if len(word) == 0 || len(word) > 10 || v.cut() {
 		return 0
 	}
 	n := int64(0)
@@ -191,7 +208,7 @@ func (l *lexer) present(v span) bool { return v.to > 0 && !l.is(v, "null") }
 
 // inside is a string's raw text, without quotes.
 func (l *lexer) inside(v span) []byte {
-	if v.cut {
+	if v.cut() {
 		return l.body[v.from+1 : v.to]
 	}
 	return l.body[v.from+1 : v.to-1]
@@ -200,7 +217,7 @@ func (l *lexer) inside(v span) []byte {
 // unquoted is a string's text: a part of the body, or in scratch if there are
 // escapes to undo. It is nil for other values and for a string that is cut.
 func (l *lexer) unquoted(v span, scratch *[]byte) []byte {
-	if l.first(v) != '"' || v.cut {
+	if l.first(v) != '"' || v.cut() {
 		return nil
 	}
 	raw := l.inside(v)

@@ -21,7 +21,7 @@ func (s *Scanner) media(f *[nPartFields]span) bool {
 		if !s.present(v) {
 			continue
 		}
-		if id := f[pUUID]; s.first(id) == '"' && len(s.inside(id)) > 0 && !id.cut {
+		if id := f[pUUID]; s.first(id) == '"' && len(s.inside(id)) > 0 && !id.cut() {
 			v = id // vLLM tells its pictures apart by it, and not by what they show
 		}
 		s.attach(m.letter, v)
@@ -35,7 +35,7 @@ func (s *Scanner) attach(letter byte, v span) {
 	data := s.payload(v)
 	s.extraTokens += mediaTokens(letter, s.headOf(data), int(data.to-data.from)-2)
 	s.found = true
-	if v.cut {
+	if v.cut() {
 		return // the hash of half of it would start nothing
 	}
 	sum := s.attachment(data)

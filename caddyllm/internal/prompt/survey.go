@@ -27,8 +27,7 @@ const (
 type landmark struct {
 	from, to int32
 	next     int32 // the first landmark behind it
-	cut      bool  // the body's end cuts it off
-	clean    bool  // canonical as it stands
+	state
 }
 
 // survey is the first pass: one look at each byte, which finds where the body's
@@ -81,7 +80,7 @@ func (l *lexer) survey(i int) int {
 			if before := odd & (1<<bit - 1); before != 0 {
 				l.dirty = max(l.dirty, at+bits.Len64(before)-1)
 			}
-			l.noteString(from, p+1, l.dirty < from, false)
+			l.noteString(from, p+1, l.since(from))
 			inside, gap = false, p+1
 		}
 		if odd != 0 && inside {
@@ -92,7 +91,11 @@ func (l *lexer) survey(i int) int {
 		}
 	}
 	if inside {
-		l.noteString(from, len(body), l.dirty < from && carry == 0, true)
+		how := isCut
+		if carry == 0 {
+			how |= l.since(from)
+		}
+		l.noteString(from, len(body), how)
 	} else if end := l.between(gap, len(body)); end >= 0 {
 		return end
 	}
@@ -100,16 +103,24 @@ func (l *lexer) survey(i int) int {
 	for ; l.depth > 0; l.depth-- {
 		if slot := l.stack[l.depth] >> 1; slot < maxLandmarks {
 			m := &l.marks[slot]
-			m.to, m.next, m.cut = int32(len(body)), int32(len(l.marks)), true
+			m.to, m.next, m.state = int32(len(body)), int32(len(l.marks)), isCut
 		}
 	}
 	return len(body)
 }
 
-func (l *lexer) noteString(from, end int, clean, cut bool) {
+func (l *lexer) noteString(from, end int, how state) {
 	if n := len(l.marks); n < maxShort || end-from >= longValue && n < maxLandmarks {
-		l.marks = append(l.marks, landmark{int32(from), int32(end), int32(n + 1), cut, clean})
+		l.marks = append(l.marks, landmark{int32(from), int32(end), int32(n + 1), how})
 	}
+}
+
+// since is isClean if all from there on is canonical.
+func (l *lexer) since(from int) state {
+	if l.dirty < from {
+		return isClean
+	}
+	return 0
 }
 
 // between looks at what stands outside of strings, from k on. If the outermost
@@ -179,7 +190,7 @@ func (l *lexer) close(end int, brace bool) bool {
 		l.marks = l.marks[:slot] // nothing in it can be long either
 		return true
 	}
-	m.to, m.next, m.clean = int32(end), int32(len(l.marks)), l.dirty < int(m.from)
+	m.to, m.next, m.state = int32(end), int32(len(l.marks)), l.since(int(m.from))
 	return true
 }
 

@@ -27,7 +27,7 @@ func (s *Scanner) tool(v span, inner bool) {
 		}
 	}
 	if !inner && !s.present(f[tFunction]) && !s.present(f[tName]) {
-		if !v.cut { // else it may still become a function
+		if !v.cut() { // else it may still become a function
 			s.value(v)
 		}
 		return
@@ -45,7 +45,7 @@ func (s *Scanner) tool(v span, inner bool) {
 		s.mark('0' + byte(tFunction))
 		s.tool(f[tFunction], true)
 	}
-	if !v.cut {
+	if !v.cut() {
 		s.mark('}')
 	}
 }

@@ -13,7 +13,7 @@ func (s *Scanner) value(v span) {
 		s.leaf(v)
 	case !s.unique(v):
 		s.deduped(v)
-	case v.clean:
+	case v.clean():
 		s.emit(s.bytes(v))
 	default:
 		s.compact(v)
@@ -26,7 +26,7 @@ func (s *Scanner) leaf(v span) {
 	case s.first(v) == '"':
 		s.mark(lString)
 		s.text(v)
-	case !v.cut:
+	case !v.cut():
 		s.mark(lScalar)
 		s.emit(s.bytes(v))
 	}
@@ -44,17 +44,17 @@ func (s *Scanner) compact(v span) {
 			from = i
 		case '"':
 			var t span
-			if t, m = s.valueAt(i, m); !t.clean {
+			if t, m = s.valueAt(i, m); !t.clean() {
 				s.emit(s.body[from : i+1])
 				s.text(t)
-				if from = int(t.to); !t.cut {
+				if from = int(t.to); !t.cut() {
 					from--
 				}
 			}
 			i = int(t.to)
 		case '{', '[':
 			if s.marked(i, m) {
-				if k := &s.marks[m]; k.clean {
+				if k := &s.marks[m]; k.clean() {
 					i, m = int(k.to), k.next
 					continue
 				}
@@ -71,7 +71,7 @@ func (s *Scanner) compact(v span) {
 // unordered feeds an object whose members reach the template by name, so that
 // their order says nothing.
 func (s *Scanner) unordered(v span) {
-	if v.cut {
+	if v.cut() {
 		return // the sum of half of it would start nothing
 	}
 	n := 0

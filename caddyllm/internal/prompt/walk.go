@@ -26,86 +26,75 @@ func (l *lexer) enter(v span) walk {
 // given, as the last.
 func (w *walk) next() bool {
 	l := w.l
-	if l.broken || w.pos >= len(l.body) {
-		return false
-	}
-	closing := byte(']')
-	if w.object {
-		closing = '}'
-	}
 	i := l.space(w.pos)
-	if !w.started && l.at(i) == closing || w.started && l.at(i) != ',' {
-		w.pos = i + 1
-		if l.at(i) != closing {
-			l.fail(i)
-			w.pos = len(l.body)
-		}
+	if l.broken || i >= len(l.body) {
 		return false
 	}
-	if w.started {
+	switch c := l.body[i]; {
+	case c == ']' || c == '}':
+		w.pos = i + 1
+		return false
+	case w.started && c != ',':
+		return w.fail(i)
+	case w.started:
 		i = l.space(i + 1)
 	}
 	w.started = true
 	if w.object {
-		if i = w.member(i); i < 0 {
-			w.pos = len(l.body)
-			return false
+		if l.at(i) != '"' {
+			return w.fail(i)
 		}
+		w.key, w.mark = l.valueAt(i, w.mark)
+		if w.key.cut() {
+			return w.fail(len(l.body))
+		}
+		i = l.space(int(w.key.to))
+		if l.at(i) != ':' {
+			return w.fail(i)
+		}
+		i = l.space(i + 1)
 	}
 	if i >= len(l.body) {
-		l.fail(i)
-		w.pos = i
-		return false
+		return w.fail(i)
 	}
 	w.value, w.mark = l.valueAt(i, w.mark)
 	w.pos = int(w.value.to)
 	return !l.broken
 }
 
-// member reads a key and its colon, and returns the index of the value, or -1.
-func (w *walk) member(i int) int {
-	l := w.l
-	if l.at(i) != '"' {
-		l.fail(i)
-		return -1
-	}
-	w.key, w.mark = l.valueAt(i, w.mark)
-	if w.key.cut {
-		return -1
-	}
-	i = l.space(int(w.key.to))
-	if l.at(i) != ':' {
-		l.fail(i)
-		return -1
-	}
-	return l.space(i + 1)
+// fail ends the walk at i, where the body is cut off or wrong.
+func (w *walk) fail(i int) bool {
+	w.l.fail(i)
+	w.pos = len(w.l.body)
+	return false
 }
 
 // maxName is longer than any name of interest.
 const maxName = 48
 
-// name is the current member's key, unescaped; valid until the next call for
-// any walk. Keys too long to be of interest come as they are.
+// name is the current member's key in canonical form, which no name of interest
+// has escapes in; valid until the next call for any walk. Keys too long to be of
+// interest may come as they are.
 func (w *walk) name() []byte {
 	raw := w.l.body[w.key.from+1 : w.key.to-1]
-	if bytes.IndexByte(raw, '\\') < 0 {
+	if w.key.clean() || bytes.IndexByte(raw, '\\') < 0 {
 		return raw
 	}
 	out := w.l.name[:0]
-	for len(raw) > 0 && len(out)+4 <= maxName {
-		if raw[0] != '\\' {
-			out = append(out, raw[0])
-			raw = raw[1:]
+	for rest := raw; len(rest) > 0; {
+		if len(out)+maxCanonical > maxName {
+			return raw
+		}
+		if rest[0] != '\\' {
+			out = append(out, rest[0])
+			rest = rest[1:]
 			continue
 		}
 		n := 0
-		if out, n = appendEscape(out, raw); n == 0 {
+		if out, n = canonical(out, rest); n == 0 {
 			return nil
 		}
-		raw = raw[n:]
-	}
-	if len(raw) > 0 {
-		return w.l.body[w.key.from+1 : w.key.to-1]
+		rest = rest[n:]
 	}
 	return out
 }
