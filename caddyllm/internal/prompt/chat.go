@@ -120,13 +120,8 @@ func (s *Scanner) messages(v span) {
 
 func (s *Scanner) message(v span) {
 	var f [nMessageFields]span
-	noted := s.noteMessage(v, &f)
+	note(&s.lexer, v, messageFieldOf, f[:])
 	s.mark(lMessage)
-	if noted&^(1<<mRole|1<<mContent) == 0 { // as most messages are
-		s.labelled(lRole, f[mRole])
-		s.content(f[mContent], 0)
-		return
-	}
 	s.labelled(lRole, f[mRole])
 	s.labelled(lName, f[mName])
 	s.labelled(lID, f[mCallID])
@@ -169,29 +164,17 @@ func (s *Scanner) any(f *[nMessageFields]span) bool {
 	return false
 }
 
-// noteMessage notes where a message's members are, and returns a bit for each
-// field that there is.
-func (s *Scanner) noteMessage(v span, f *[nMessageFields]span) (noted uint32) {
-	for w := s.enter(v); w.next(); {
-		if m := messageFieldOf(w.name()); m != mNone {
-			f[m] = w.value
-			noted |= 1 << m
-		}
-	}
-	return noted
-}
-
 // call feeds one tool call: its id, the function's name and the arguments.
 func (s *Scanner) call(v span) {
 	if s.first(v) != '{' {
 		return
 	}
 	var f [nMessageFields]span
-	s.noteMessage(v, &f)
+	note(&s.lexer, v, messageFieldOf, f[:])
 	s.mark(lCall)
 	s.labelled(lID, f[mID])
 	if inner := f[mFunction]; s.first(inner) == '{' {
-		s.noteMessage(inner, &f)
+		note(&s.lexer, inner, messageFieldOf, f[:])
 	}
 	s.labelled(lName, f[mName])
 	s.reading(lArguments, f[mArguments])
@@ -265,11 +248,7 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		return false
 	}
 	var f [nPartFields]span
-	for w := s.enter(v); w.next(); {
-		if p := partFieldOf(w.name()); p != pNone {
-			f[p] = w.value
-		}
-	}
+	note(&s.lexer, v, partFieldOf, f[:])
 	if s.first(f[pText]) == '"' {
 		return s.words(f[pText], joined)
 	}

@@ -60,6 +60,7 @@ func (f *feed) sum() uint64 {
 	return f.digest.Sum64()
 }
 
+//go:noinline
 func (f *feed) flush() {
 	if f.n > 0 {
 		f.write(f.buf[:f.n])

@@ -34,6 +34,7 @@ type lexer struct {
 	name     [maxName]byte
 	// Of a survey:
 	depth int                 // of brackets
+	quote int                 // the next one that was found, if it isn't passed
 	dirty int                 // the last byte that keeps what it is in from being canonical
 	stack [maxDepth + 1]int32 // by depth: twice the landmark, plus 1 for a brace
 }

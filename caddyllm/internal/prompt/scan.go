@@ -111,11 +111,7 @@ func (s *Scanner) noteFields() {
 	if s.broken = s.broken || s.space(end) < len(s.body); s.broken {
 		return // a second value too; engines refuse it as well
 	}
-	for w := s.enter(span{from: int32(i), to: int32(end)}); w.next(); {
-		if f := topField(w.name()); f != fNone {
-			s.fields[f] = w.value
-		}
-	}
+	note(&s.lexer, span{from: int32(i), to: int32(end)}, topField, s.fields[:])
 }
 
 func (s *Scanner) prompt() Prompt {

@@ -37,13 +37,12 @@ type landmark struct {
 func (l *lexer) survey(i int) int {
 	body := l.body
 	l.marks = l.marks[:0]
-	l.depth, l.dirty = 0, -1
+	l.depth, l.dirty, l.quote = 0, -1, 0
 	var (
 		inside bool   // a string is open
 		from   int    // where it begins, or the last one did
 		gap    = i    // the first byte outside of strings that wasn't looked at
 		carry  uint64 // 1 if the first byte is escaped
-		far    = farLook{body: body}
 		rest   [stride]byte
 	)
 	for at := i; at < len(body); {
@@ -69,8 +68,14 @@ func (l *lexer) survey(i int) int {
 			bit := bits.TrailingZeros64(m)
 			p := at + bit
 			if !inside {
-				if inside, from = true, p; p-gap == 1 && (body[gap] == ':' || body[gap] == ',') {
-					continue
+				if inside, from = true, p; body[gap] == ':' || body[gap] == ',' {
+					if p-gap == 1 {
+						continue
+					}
+					if p-gap == 2 && body[gap+1] == ' ' { // as Python writes it
+						l.dirty = gap + 1
+						continue
+					}
 				}
 				if end := l.between(gap, p); end >= 0 {
 					return end
@@ -86,8 +91,9 @@ func (l *lexer) survey(i int) int {
 		if odd != 0 && inside {
 			l.dirty = max(l.dirty, at+bits.Len64(odd)-1)
 		}
-		if at += stride; (quote|slash)>>(stride-calm) == 0 {
-			at = far.skip(at)
+		at += stride
+		if bits.OnesCount64(quote|slash) <= few && carry == 0 {
+			at = l.skip(at)
 		}
 	}
 	if inside {
@@ -194,30 +200,44 @@ func (l *lexer) close(end int, brace bool) bool {
 	return true
 }
 
-// calm is how many bytes without a quote or a backslash it takes to look for the
-// next one with bytes.IndexByte, which is faster over a distance but looks for
-// one of the two only.
-const calm = 32
+const (
+	// few is how many quotes and backslashes in a stride make it likely that the
+	// next one is as quickly found with bytes.IndexByte, which is faster over a
+	// distance, but takes a call for each and looks for one of the two only.
+	few = 2
+	// near is the distance below which it isn't, bytes.
+	near = 16
+)
 
-// farLook skips what is calm: pictures, and lines of prose.
-type farLook struct {
-	body  []byte
-	quote int // the next quote, if it isn't passed
-}
-
-// skip returns where the first quote or backslash at or behind i stands.
-func (f *farLook) skip(i int) int {
-	if i >= len(f.body) {
-		return i
-	}
-	if f.quote < i {
-		f.quote = len(f.body)
-		if k := bytes.IndexByte(f.body[i:], '"'); k >= 0 {
-			f.quote = i + k
+// skip goes on at i, where no escape is under way, while backslashes are far
+// from each other, as in prose and in pictures. It returns where the next quote
+// or backslash may be.
+func (l *lexer) skip(i int) int {
+	body := l.body
+	for i < len(body) {
+		if l.quote < i {
+			l.quote = len(body)
+			if k := bytes.IndexByte(body[i:], '"'); k >= 0 {
+				l.quote = i + k
+			}
+		}
+		k := bytes.IndexByte(body[i:l.quote], '\\')
+		if k < 0 {
+			return l.quote
+		}
+		i += k
+		if k < near {
+			return i
+		}
+		for i+1 < len(body) && body[i] == '\\' {
+			if i++; !shortest[body[i]] {
+				l.dirty = i
+			}
+			i++
+		}
+		if i+1 == len(body) && body[i] == '\\' {
+			return i
 		}
 	}
-	if k := bytes.IndexByte(f.body[i:f.quote], '\\'); k >= 0 {
-		return i + k
-	}
-	return f.quote
+	return i
 }

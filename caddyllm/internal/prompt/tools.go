@@ -21,11 +21,7 @@ func (s *Scanner) tool(v span, inner bool) {
 		return
 	}
 	var f [nToolFields]span
-	for w := s.enter(v); w.next(); {
-		if t := toolFieldOf(w.name()); t != tNone {
-			f[t] = w.value
-		}
-	}
+	note(&s.lexer, v, toolFieldOf, f[:])
 	if !inner && !s.present(f[tFunction]) && !s.present(f[tName]) {
 		if !v.cut() { // else it may still become a function
 			s.value(v)

@@ -1,7 +1,5 @@
 package prompt
 
-import "bytes"
-
 // walk goes through the members of an object or the elements of an array.
 type walk struct {
 	l       *lexer
@@ -69,6 +67,55 @@ func (w *walk) fail(i int) bool {
 	return false
 }
 
+// note puts the values of an object's members into out, by the field that their
+// names are, the last of duplicates. It is a walk as well, one whose state stays
+// in registers.
+func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) {
+	w := l.enter(v)
+	var value span
+	for i, m := w.pos, w.mark; ; i = int(value.to) {
+		i = l.space(i)
+		if l.broken || l.at(i) == '}' {
+			return
+		}
+		if w.started {
+			if l.at(i) != ',' {
+				l.fail(i)
+				return
+			}
+			i = l.space(i + 1)
+		}
+		w.started = true
+		if l.at(i) != '"' {
+			l.fail(i)
+			return
+		}
+		if l.marked(i, m) {
+			k := &l.marks[m]
+			w.key, m = span{k.from, k.to, m, k.state}, k.next
+		} else {
+			w.key = l.unmarked(i, m)
+		}
+		if i = l.space(int(w.key.to)); w.key.cut() || l.at(i) != ':' {
+			l.fail(i)
+			return
+		}
+		if i = l.space(i + 1); i >= len(l.body) {
+			l.fail(i)
+			return
+		}
+		if l.marked(i, m) {
+			k := &l.marks[m]
+			value, m = span{k.from, k.to, m, k.state}, k.next
+		} else {
+			value = l.unmarked(i, m)
+		}
+		if f := of(w.name()); f != 0 {
+			out[f] = value
+		}
+	}
+}
+
 // maxName is longer than any name of interest.
 const maxName = 48
 
@@ -77,9 +124,13 @@ const maxName = 48
 // interest may come as they are.
 func (w *walk) name() []byte {
 	raw := w.l.body[w.key.from+1 : w.key.to-1]
-	if w.key.clean() || bytes.IndexByte(raw, '\\') < 0 {
+	if w.key.clean() {
 		return raw
 	}
+	return w.spelled(raw)
+}
+
+func (w *walk) spelled(raw []byte) []byte {
 	out := w.l.name[:0]
 	for rest := raw; len(rest) > 0; {
 		if len(out)+maxCanonical > maxName {
