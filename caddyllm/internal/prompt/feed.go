@@ -136,7 +136,7 @@ func (f *feed) escaped(raw []byte, cut bool) bool {
 		quote, slash := look(b)
 		escaped := uint64(0)
 		escaped, carry = escapedBy(slash, carry)
-		for m := escaped &^ (quote | slash); m != 0; {
+		for m := inOrder(escaped &^ (quote | slash)); m != 0; {
 			i := at + bits.TrailingZeros64(m)
 			if i == len(raw) {
 				end-- // half an escape

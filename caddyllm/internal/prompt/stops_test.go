@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,9 +11,10 @@ import (
 func TestStopsAreThoseThatAByteByByteLookFinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 20_000 {
+		kinds := []string{"\\\\\\\"\"a\x00\x80\xa2\xdc\xff]#!", "\\\"a\x00]#!\x7f", "\\\"abcdefghijk"}[r.IntN(3)]
 		var b [stride]byte
 		for i := range b {
-			b[i] = "\\\\\\\"\"a\x00\x80\xa2\xdc\xff]#!"[r.IntN(15)]
+			b[i] = kinds[r.IntN(len(kinds))]
 		}
 		carry := uint64(r.IntN(2))
 		var quote, slash, escaped uint64
@@ -30,11 +32,16 @@ func TestStopsAreThoseThatAByteByByteLookFinds(t *testing.T) {
 			after = c == '\\' && !after
 		}
 		q, s := look(&b)
-		if q != quote || s != slash {
-			t.Fatalf("look(%q) = %x, %x; want %x, %x", b, q, s, quote, slash)
+		if inOrder(q) != quote || inOrder(s) != slash || inOrder(inOrder(q)) != q {
+			t.Fatalf("look(%q) = %x, %x in order; want %x, %x", b, inOrder(q), inOrder(s), quote, slash)
 		}
-		if e, next := escapedBy(s, carry); e != escaped || next == 1 != after {
-			t.Fatalf("escapedBy(%q, %d) = %x, %d; want %x, %v", b, carry, e, next, escaped, after)
+		for m := q; m != 0; m &= m - 1 {
+			if at := place(bits.TrailingZeros64(m)); b[at] != '"' {
+				t.Fatalf("place(%d) = %d, where %q has no quote", bits.TrailingZeros64(m), at, b)
+			}
+		}
+		if e, next := escapedBy(s, carry); inOrder(e) != escaped || next == 1 != after {
+			t.Fatalf("escapedBy(%q, %d) = %x in order, %d; want %x, %v", b, carry, inOrder(e), next, escaped, after)
 		}
 	}
 }

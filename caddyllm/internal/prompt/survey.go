@@ -60,11 +60,15 @@ func (l *lexer) survey(i int) int {
 		}
 		odd := uint64(0) // escapes that aren't canonical
 		for m := escaped &^ (quote | slash); m != 0; m &= m - 1 {
-			if !shortest[b[bits.TrailingZeros64(m)&(stride-1)]] {
-				odd |= m & -m
+			if p := place(bits.TrailingZeros64(m)) & (stride - 1); !shortest[b[p]] {
+				odd |= 1 << p
 			}
 		}
-		for m := quote &^ escaped; m != 0; m &= m - 1 {
+		real := quote &^ escaped
+		if real != 0 {
+			real = inOrder(real)
+		}
+		for m := real; m != 0; m &= m - 1 {
 			bit := bits.TrailingZeros64(m)
 			p := at + bit
 			if !inside {
