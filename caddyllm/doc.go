@@ -18,7 +18,7 @@
 //
 // An upstream that answers 429 or 5xx with a Retry-After is left alone for that
 // time, a minute at most; without one, for half a second that doubles with each
-// failure in a row. Other 4xx teach nothing.
+// failure in a row. Other 4xx, and 501, teach nothing.
 //
 // # What it costs
 //
@@ -31,17 +31,19 @@
 //
 // policy.go has the options, which are the manual, and the lifecycle;
 // settings.go their defaults and bounds, caddyfile.go their syntax. select.go
-// is the way of a request, flight.go what is known of it: body.go gives each
-// attempt its body, coding.go and form.go look into bodies that aren't plain
-// JSON, homes.go knows where sessions and responses live, attempt.go is one
-// try, observe.go watches its answer, retryafter.go and usage.go read what it
-// tells, opening.go tells a first token from what comes before it, publish.go
-// what was decided. guard.go ends faults of ours where they happen.
-// upstreams.go and offered.go know Caddy's handler and its pools,
-// scrapetransport.go the way of a scrape through its transport, pages.go where
-// an upstream's metrics are. state.go is what reloads keep, polling.go what the
-// process shares; metrics.go what Prometheus sees.
+// is the way of a request, selectread.go what is read of it, flight.go what is
+// known of it: body.go keeps its body, bodyreader.go gives it to each attempt,
+// coding.go and form.go look into bodies that aren't plain JSON, homes.go knows
+// where sessions and responses live, attempt.go is one try, observe.go watches
+// its answer, retryafter.go and usage.go read what it tells, opening.go tells a
+// first token from what comes before it, publish.go what was decided. guard.go
+// ends faults of ours where they happen. upstreams.go and offered.go know
+// Caddy's handler and its pools, scrapetransport.go the way of a scrape through
+// its transport, pages.go where an upstream's metrics are. state.go is what
+// reloads keep, polling.go what the process shares; metrics.go what Prometheus
+// sees.
 //
-// Operators ask through admin.go, status.go and command.go; statusreport.go has
-// what they are told, and statusjournal.go what is noted for them.
+// Operators ask through admin.go, status.go and command.go; statusshapes.go and
+// explanation.go have what they are told, statusreport.go where it comes from,
+// and statusjournal.go what is noted for them.
 package caddyllm

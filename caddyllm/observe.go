@@ -39,7 +39,7 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 		a.finish(route.Failed, nil)
 	case res.StatusCode == http.StatusSwitchingProtocols || res.Body == nil:
 		// The proxy needs this body's Write; the request's end will release.
-	case res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests:
+	case blames(res.StatusCode):
 		a.refuse(res.Header)
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		a.finish(route.Rejected, nil)
@@ -47,6 +47,17 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 		res.Body = newObservedBody(res, a, req)
 	}
 	return res, err
+}
+
+// blames reports whether a status says that the upstream can't serve, and not
+// that the request is none that it would ever serve: llama.cpp refuses what it
+// wasn't started for with 501.
+func blames(status int) bool {
+	switch status {
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return false
+	}
+	return status >= 500 || status == http.StatusTooManyRequests
 }
 
 // replayable marks a request that net/http may send again on a new connection
@@ -188,7 +199,7 @@ func (b *observedBody) judge(end route.End) route.End {
 	switch {
 	case !b.attempt.choice.prompt || b.deaf || b.said == computed:
 	case b.said == errored:
-		if code := errorCode(b.tail.bytes()); code >= 400 && code < 500 && code != http.StatusTooManyRequests {
+		if code := errorCode(b.tail.bytes()); code >= 400 && !blames(code) {
 			return route.Rejected
 		}
 		return route.Failed

@@ -101,8 +101,8 @@ func decodeUsage(data []byte) *route.Usage {
 		if into == nil {
 			return
 		}
-		n, err := strconv.Atoi(string(number))
-		*into, sound = n, sound && err == nil
+		n, ok := tokensIn(number)
+		*into, sound = n, sound && ok
 	})
 	if !whole || !sound {
 		return nil
@@ -124,6 +124,16 @@ func decodeUsage(data []byte) *route.Usage {
 		return nil // not numbers to learn from
 	}
 	return usage
+}
+
+// tokensIn reads a number of tokens. Not every server writes it without a point.
+func tokensIn(number []byte) (int, bool) {
+	n, err := strconv.Atoi(string(number))
+	if err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(string(number), 64)
+	return int(f), err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53
 }
 
 // usageDepth bounds how deep a usage object is nested.

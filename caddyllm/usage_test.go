@@ -53,6 +53,7 @@ func TestUsageOfAnswers(t *testing.T) {
 		{"cut off", `{"usage":{"prompt_tok`, nil},
 		{"more cached than prompt", `{"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":10}}}`, nil},
 		{"negative", `{"usage":{"prompt_tokens":-9,"completion_tokens":1}}`, nil},
+		{"written with a point", `{"usage":{"prompt_tokens":90.0,"completion_tokens":1e1,"prompt_tokens_details":{"cached_tokens":64.0}}}`, &route.Usage{PromptTokens: 90, CompletionTokens: 10, CachedTokens: 64, CachedKnown: true}},
 		{"a fraction of a token", `{"usage":{"prompt_tokens":9.5,"completion_tokens":1}}`, nil},
 		{"more than a number holds", `{"usage":{"prompt_tokens":9,"completion_tokens":12345678901234567890}}`, nil},
 		{"text for numbers", `{"usage":{"prompt_tokens":"9"}}`, nil},

@@ -129,7 +129,7 @@ func constants(t *testing.T, file, start string) (values []string) {
 func TestReasonsAreExplained(t *testing.T) {
 	for title, words := range map[string][]string{
 		"Reasons of a decision": constants(t, "route/api.go", "Reason"),
-		"Reasons of a fallback": constants(t, "select.go", "why"),
+		"Reasons of a fallback": constants(t, "selectread.go", "why"),
 		"Results of a scrape":   append(constants(t, "internal/scrape/attempt.go", "Reason"), "ok"),
 		"Places of a fault":     constants(t, "guard.go", "in"),
 	} {

@@ -33,7 +33,7 @@ func TestFC82ClientErrorsAreTheClients(t *testing.T) {
 			t.Fatalf("a prompt that is too long: status %d at attempt %d, want the engine's 400", a.status, a.attempt)
 		}
 	}
-	for i, code := range []int{401, 404, 422, 499, 403, 413} {
+	for i, code := range []int{401, 404, 422, 499, 403, 413, 501} {
 		for _, f := range faces {
 			f.engine.fail(status(code))
 		}
