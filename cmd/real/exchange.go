@@ -19,7 +19,10 @@ const (
 // oneShot has a connection for each request: old servers close theirs after some
 // errors, and a POST on a connection that closes is not sent again. Its question
 // for that is not shown in recordings, nor is the answer.
-var oneShot = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+var oneShot = &http.Client{
+	Transport:     &http.Transport{DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
 
 // exchange is one request of the script. It is recorded in a file of its name.
 type exchange struct {

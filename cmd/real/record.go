@@ -133,7 +133,8 @@ func (r *recorder) recordScript(ctx context.Context, dir string) error {
 			return err
 		}
 		r.say("%3d %s", a.status, x.name)
-		if err := r.write(filepath.Join("exchanges", x.name+".txt"), r.scrub(x.write(a))); err != nil {
+		text := bytes.ReplaceAll(r.scrub(x.write(a)), []byte(v.address), []byte("HOST"))
+		if err := r.write(filepath.Join("exchanges", x.name+".txt"), text); err != nil {
 			return err
 		}
 	}

@@ -144,7 +144,7 @@ func script() []exchange {
 		{name: "root", path: "/"},
 		{name: "openapi-head", method: "HEAD", path: "/health"},
 	}
-	all = append(all, stops()...)
+	all = append(append(all, stops()...), odd()...)
 	for i := range all {
 		all[i].fill()
 	}
