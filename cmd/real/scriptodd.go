@@ -16,7 +16,9 @@ func odd() []exchange {
 		function     = `{"type": "function", "name": "find", "description": "Finds.", "parameters": {"type": "object", "properties": {}}, "strict": true}`
 	)
 	var all []exchange
-	add := func(name, path, body string) { all = append(all, exchange{name: "odd-" + name, path: path, body: body}) }
+	add := func(name, path, body string) {
+		all = append(all, exchange{name: "odd-" + name, path: path, body: body})
+	}
 	each := func(prefix, path string, body func(string) string, members ...string) {
 		for i, m := range members {
 			add(fmt.Sprintf("%s-%02d", prefix, i+1), path, body(m))
