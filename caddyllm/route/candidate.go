@@ -8,10 +8,8 @@ import (
 // candidate is a target, as far as all of them are compared.
 type candidate struct {
 	up     *upstream
-	hash   uint64  // of up
-	cost   float64 // seconds
+	cost   float64 // seconds; infinite where it is certain that another is chosen
 	first  float64 // expected time to the first token, seconds
-	strain float64 // seconds that each prefilled token costs those that decode
 	kept   float64 // of a home: cost if it held all of the prompt, seconds
 	blocks int32   // leading blocks held
 	rank   rank
@@ -52,24 +50,24 @@ func (r *Router) gather(now time.Duration, targets []Target) {
 			}
 		}
 		u.seen = now
-		c := &r.candidates[i]
-		c.up, c.hash = u, u.hash
-		c.blocks, c.kept = 0, 0
-		c.rank = sound
-		if t.Tried {
-			c.rank = tried
-		}
-		c.probe, c.owned, c.home = false, false, t.Home
+		r.candidates[i] = candidate{up: u, rank: t.rank(), home: t.Home}
 	}
 }
 
-// look finds the state of each candidate and what it holds of the prompt, and
-// counts the holders of each of the first n blocks.
+func (t *Target) rank() rank {
+	if t.Tried {
+		return tried
+	}
+	return sound
+}
+
+// look finds the state of each candidate and what it holds of the prompt, counts
+// the holders of each of the first n blocks, and takes the one that holds most
+// for the best so far.
 func (r *Router) look(now time.Duration, n int, o *outlook) {
 	r.holders = slices.Grow(r.holders[:0], n+1)[:n+1]
 	clear(r.holders)
-	var sum others
-	known := 0.0
+	known := 0
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		u := c.up
@@ -80,8 +78,6 @@ func (r *Router) look(now time.Duration, n int, o *outlook) {
 			}
 		}
 		if c.known = u.known(now); c.known {
-			sum.waiting += u.brought.waiting
-			sum.running += u.brought.running
 			known++
 		}
 		if c.rank == tried {
@@ -95,21 +91,34 @@ func (r *Router) look(now time.Duration, n int, o *outlook) {
 			u.watch(now, u.rate)
 			u.hear(now, r.flights)
 		}
-		if u.failures == 0 && !u.stalled && !u.asleep {
-			continue
+		if u.failures > 0 || u.stalled || u.asleep {
+			last, probe := u.suspect(now)
+			c.probe = probe && !last
+			if last {
+				c.rank = max(c.rank, suspect)
+			}
 		}
-		last, probe := u.suspect(now)
-		c.probe = probe && !last
-		if last {
-			c.rank = max(c.rank, suspect)
+		if lead := &r.candidates[o.best]; c.rank < lead.rank || c.rank == lead.rank && c.blocks > lead.blocks {
+			o.best = i
 		}
 	}
-	// What others bring to an upstream whose load is unknown is guessed as what
-	// they bring to the mean of those that are known. An upstream that can't be
-	// seen must not look idle beside busy ones.
-	if known > 0 {
-		o.unknown = others{waiting: sum.waiting / known, running: sum.running / known}
+	if known > 0 && known < len(r.candidates) {
+		o.unknown = r.guess(float64(known))
 	}
+}
+
+// guess is what others bring to an upstream whose load is unknown: what they
+// bring to the mean of those that are known. An upstream that can't be seen must
+// not look idle beside busy ones.
+func (r *Router) guess(known float64) others {
+	var sum others
+	for i := range r.candidates {
+		if c := &r.candidates[i]; c.known {
+			sum.waiting += c.up.brought.waiting
+			sum.running += c.up.brought.running
+		}
+	}
+	return others{waiting: sum.waiting / known, running: sum.running / known}
 }
 
 // match finds how many leading blocks of a chain each upstream holds.

@@ -54,9 +54,10 @@ type outlook struct {
 	least   float64 // S' where it is least
 	heard   float64 // weight of the queue that others bring
 	apart   float64 // how far first tokens come one by one
-	own     own     // of the candidate last looked at
-	blocks  int32   // that it holds; -1: none was looked at
+	own     own     // of the length last asked for
+	blocks  int32   // that length; -1: none was asked for
 	best    int     // the candidate of least cost
+	owner   int     // the candidate that peers would choose, -1: none
 	most    int32   // leading blocks that a candidate holds
 	retry   bool    // one was tried before
 	homes   bool    // one is of the request's session
@@ -109,32 +110,76 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 	}
 	r.look(now, min(len(q.Chain), popularBlocks), &o)
 	r.discount(q)
-	if owner := r.owner(q); owner >= 0 {
-		r.candidates[owner].owned = true
+	if o.owner = r.owner(q); o.owner >= 0 {
+		r.candidates[o.owner].owned = true
 		o.heard = peersHeard
 	}
-	least := math.Inf(1)
-	var t terms
+	least := r.least(&o)
+	lead := o.best
+	r.value(now, &r.candidates[lead], &o, least)
+	best := &r.candidates[lead]
+	limit := best.cost * beaten
+	r.weighed = r.weighed[:0]
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		r.terms(now, c, &o, &t)
-		c.cost, c.first, c.strain = t.cost, t.first, t.strain
-		if c.home {
-			c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+c.strain)
+		if i != lead {
+			if !c.home && (c.rank > best.rank || c.rank == best.rank && r.ownOf(c, &o).worth*c.up.pace > limit) {
+				c.cost, c.first = math.Inf(1), math.Inf(1)
+				continue
+			}
+			r.value(now, c, &o, least)
+			if c.rank < best.rank || c.rank == best.rank && c.cost < best.cost {
+				best, o.best = c, i
+				limit = c.cost * beaten
+			}
 		}
-		least = min(least, t.worth)
+		r.weighed = append(r.weighed, int32(i))
 	}
 	o.least = least
-	for i := range r.candidates {
-		c, best := &r.candidates[i], &r.candidates[o.best]
-		spared := (1 - unavoidable) * least * c.strain
-		c.cost -= spared
-		c.kept -= spared
-		if c.rank < best.rank || c.rank == best.rank && c.cost < best.cost {
-			o.best = i
-		}
-	}
 	return o
+}
+
+// beaten is by what factor a candidate is dearer than the best that certainly
+// isn't equal within the noise, whatever rounding does. No term is negative, and
+// what is spared is less than what the same work strains: a candidate costs at
+// least the time of its own work.
+const beaten = 1 + tieBand + 1e-9
+
+// value sets what a candidate costs.
+func (r *Router) value(now time.Duration, c *candidate, o *outlook, least float64) {
+	var t terms
+	r.terms(now, c, o, &t)
+	spared := (1 - unavoidable) * least * t.strain
+	c.cost, c.first = t.cost-spared, t.first
+	if c.home {
+		c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+t.strain) - spared
+	}
+}
+
+// least is the least that the request is worth to a candidate. Of those that
+// hold all blocks that can be popular, to whom it is worth less the more they
+// hold, only the one that holds most is asked.
+func (r *Router) least(o *outlook) float64 {
+	least, n := math.Inf(1), len(r.holders)-1
+	holders := 0
+	for length, many := range r.holders {
+		if many == 0 {
+			continue
+		}
+		holders += int(many)
+		c := candidate{blocks: int32(length)}
+		if length == n {
+			c.blocks = o.most
+		}
+		least = min(least, r.own(&c, o).worth)
+	}
+	if holders < len(r.candidates) {
+		least = min(least, r.own(&candidate{}, o).worth)
+	}
+	if o.owner >= 0 {
+		least = min(least, r.own(&r.candidates[o.owner], o).worth)
+	}
+	return least
 }
 
 // own says what the request is to a candidate alone.
@@ -153,22 +198,28 @@ func (r *Router) own(c *candidate, o *outlook) own {
 	return own{matched, work, worth}
 }
 
-// terms sets t to what sending the request to a candidate would mean.
-func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
-	u := c.up
+// ownOf is own, found once for all that hold the same.
+func (r *Router) ownOf(c *candidate, o *outlook) *own {
 	if c.blocks != o.blocks || c.owned {
 		o.own, o.blocks = r.own(c, o), c.blocks
 		if c.owned {
 			o.blocks = -1
 		}
 	}
-	t.prompt, t.matched, t.work, t.worth = o.prompt, o.own.matched, o.own.work, o.own.worth
+	return &o.own
+}
+
+// terms sets t to what sending the request to a candidate would mean.
+func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
+	u := c.up
+	own := r.ownOf(c, o)
+	t.prompt, t.matched, t.work, t.worth = o.prompt, own.matched, own.work, own.worth
 	brought := o.unknown
 	if c.known {
 		brought = u.brought
 	}
 	brought.waiting *= o.heard
-	pace := 1 / u.rate // seconds per token
+	pace := u.pace
 	joining := 0.0
 	t.ahead, t.step = 0, 0
 	if len(u.queue) > 0 || u.decoding > 0 {

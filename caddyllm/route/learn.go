@@ -89,7 +89,7 @@ func (r *Router) judgeRates(now time.Duration) {
 	r.ratesAt, r.rates = now, r.lookAtRates(now)
 	for _, u := range r.upstreams {
 		if u != nil {
-			u.rate = u.judgedRate(now, r.rates)
+			u.setRate(u.judgedRate(now, r.rates))
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (r *Router) owner(q *Request) int {
 	best, bestScore := -1, uint64(0)
 	for j := range r.candidates {
 		c := &r.candidates[j]
-		if score := mix(q.Chain[i] ^ c.hash); c.rank == sound && score >= bestScore {
+		if score := mix(q.Chain[i] ^ c.up.hash); c.rank == sound && score >= bestScore {
 			best, bestScore = j, score
 		}
 	}

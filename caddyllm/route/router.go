@@ -63,6 +63,7 @@ type Router struct {
 	candidates []candidate
 	holders    []int32 // by leading blocks held
 	weights    []float64
+	weighed    []int32 // the candidates whose cost is known
 	tied       []int
 	hints      []hint // the last targets' upstreams, by position
 }

@@ -121,11 +121,7 @@ func (r *Router) explain(now time.Duration, q *Request, targets []Target) ([]Ter
 		} else {
 			c.up = r.newUpstream(t.ID, -1, now)
 		}
-		c.hash = c.up.hash
-		if t.Tried {
-			c.rank = tried
-		}
-		c.home = t.Home
+		c.rank, c.home = t.rank(), t.Home
 		r.candidates = append(r.candidates, c)
 	}
 	o := r.weigh(now, q)

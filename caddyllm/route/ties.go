@@ -35,10 +35,10 @@ func (r *Router) breakTies(q *Request, best int) int {
 	lead := r.candidates[best]
 	cost, first, most := lead.cost*(1+tieBand), math.Inf(1), int32(0)
 	r.tied = r.tied[:0]
-	for i := range r.candidates {
+	for _, i := range r.weighed {
 		if c := &r.candidates[i]; c.cost <= cost && c.rank == lead.rank {
 			first, most = min(first, c.first), max(most, c.blocks)
-			r.tied = append(r.tied, i)
+			r.tied = append(r.tied, int(i))
 		}
 	}
 	first *= 1 + tieBand
@@ -48,7 +48,7 @@ func (r *Router) breakTies(q *Request, best int) int {
 		if c.first > first {
 			continue
 		}
-		if score := r.score(q, c.hash, int(most)); score >= bestScore {
+		if score := r.score(q, c.up.hash, int(most)); score >= bestScore {
 			best, bestScore = i, score
 		}
 	}

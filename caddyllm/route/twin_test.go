@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,7 +17,7 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 	held := make([]int32, len(r.upstreams)+len(targets))
 	for i, t := range targets {
 		u := r.upstream(now, t.ID)
-		all[i] = candidate{up: u, hash: u.hash, home: t.Home}
+		all[i] = candidate{up: u, home: t.Home}
 		if t.Tried {
 			all[i].rank = tried
 		}
@@ -79,7 +80,7 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 		var t terms
 		r.terms(now, c, &alone, &t)
 		spared := (1 - unavoidable) * o.least * t.strain
-		c.cost, c.first, c.strain = t.cost-spared, t.first, t.strain
+		c.cost, c.first = t.cost-spared, t.first
 		if c.home {
 			c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+t.strain) - spared
 		}
@@ -133,7 +134,7 @@ func plainTie(r *Router, q *Request, all []candidate, best int) int {
 		if !equal(c) || c.first > first*(1+tieBand) {
 			continue
 		}
-		if score := r.score(q, c.hash, int(most)); score >= highest {
+		if score := r.score(q, c.up.hash, int(most)); score >= highest {
 			chosen, highest = i, score
 		}
 	}
@@ -191,8 +192,19 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 			want, place := plainly(d.r, now, q, d.targets)
 			d.r.candidates, d.r.weights, d.r.rng = nil, nil, chance
 			got := d.pick(q)
+			best := slices.MinFunc(want, func(a, b candidate) int {
+				return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.cost, b.cost))
+			})
 			for i, c := range d.r.candidates {
-				if w := want[i]; math.Abs(c.cost-w.cost) > 1e-12*math.Abs(w.cost) || c.first != w.first || c.blocks != w.blocks || c.rank != w.rank || c.probe != w.probe || c.owned != w.owned {
+				w := want[i]
+				if math.IsInf(c.cost, 1) {
+					// It was not looked at, since it can't be chosen.
+					c.cost, c.first = w.cost, w.first
+					if c.home || w.rank < best.rank || w.rank == best.rank && w.cost <= best.cost*(1+tieBand) {
+						t.Fatalf("seed %d, step %d: candidate %d is passed over, and may be as good as the best: %+v, %+v", seed, step, i, w, best)
+					}
+				}
+				if math.Abs(c.cost-w.cost) > 1e-12*math.Abs(w.cost) || c.first != w.first || c.blocks != w.blocks || c.rank != w.rank || c.probe != w.probe || c.owned != w.owned {
 					t.Fatalf("seed %d, step %d: candidate %d is %+v, plainly %+v", seed, step, i, c, w)
 				}
 			}

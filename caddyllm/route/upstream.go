@@ -27,6 +27,7 @@ type upstream struct {
 	begunAt   time.Duration // when the step began
 	decoding  int           // sequences of own requests with a first token
 	rate      float64       // prefill tokens per second, as last judged
+	pace      float64       // seconds per prefill token
 	brought   others        // by the last two pages
 	capacity  float64       // KV tokens, 0 if unknown
 	used      float64       // KV tokens in use, by the last page
@@ -83,14 +84,17 @@ func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
 	}
 	*u = upstream{
 		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, frozen: -never,
-		headSince: never, rate: r.rates.best, pulse: &Pulse{epoch: r.clock.epoch},
+		headSince: never, pulse: &Pulse{epoch: r.clock.epoch},
 		history: &history{
 			id: id, popular: &r.popular, factor: 1, speed: priorSpeed, lastToken: never, failedAt: never, suspended: never,
 			probed: never, life: never, recovered: never, scraped: never, movedAt: never,
 		},
 	}
+	u.setRate(r.rates.best)
 	return u
 }
+
+func (u *upstream) setRate(tokens float64) { u.rate, u.pace = tokens, 1/tokens }
 
 // inFlight is the number of own sequences, which is what a page counts.
 func (u *upstream) inFlight() int { return u.waiting + u.decoding }
