@@ -3,6 +3,7 @@ package route
 import (
 	"slices"
 	"time"
+	"unsafe"
 )
 
 // candidate is a target, as far as all of them are compared.
@@ -31,26 +32,52 @@ const (
 // hint is where a target's upstream was found the last time.
 type hint struct {
 	id string
-	up *upstream
+	up *upstream // nil: nothing is learned about it
+}
+
+// is reports whether the hint is of a target. Pools hardly change, and IDs
+// mostly are the same strings as before.
+func (h *hint) is(id string) bool {
+	return h.up != nil && len(h.id) == len(id) && (unsafe.StringData(h.id) == unsafe.StringData(id) || h.id == id)
 }
 
 // gather fills r.candidates, one for each target.
 func (r *Router) gather(now time.Duration, targets []Target) {
 	r.candidates = slices.Grow(r.candidates[:0], len(targets))[:len(targets)]
-	for len(r.hints) < len(targets) {
-		r.hints = append(r.hints, hint{})
+	changed := len(r.hints) != len(targets)
+	if changed {
+		r.saw()
+		for len(r.hints) < len(targets) {
+			r.hints = append(r.hints, hint{})
+		}
+		r.hints = r.hints[:len(targets)]
 	}
 	for i := range targets {
 		t := &targets[i]
-		// Pools hardly change, so the upstream is the one of last time.
-		u := r.hints[i].up
-		if u == nil || r.hints[i].id != t.ID {
+		h := &r.hints[i]
+		u := h.up
+		if !h.is(t.ID) {
+			if !changed {
+				r.saw()
+				changed = true
+			}
+			*h = hint{}
 			if u = r.upstream(now, t.ID); u.slot >= 0 {
-				r.hints[i] = hint{t.ID, u}
+				*h = hint{t.ID, u}
 			}
 		}
-		u.seen = now
 		r.candidates[i] = candidate{up: u, rank: t.rank(), home: t.Home}
+	}
+	r.offered = now
+}
+
+// saw notes on the upstreams of the last targets that they were offered. It is
+// done where others take their place, and before somebody asks.
+func (r *Router) saw() {
+	for i := range r.hints {
+		if u := r.hints[i].up; u != nil {
+			u.seen = max(u.seen, r.offered)
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func (u *upstream) judgePage() {
 
 	u.asleep = u.load.Awake.Known && u.load.Awake.Value == 0
 	u.capacity, u.used = u.load.CapacityTokens.Value, u.load.KVUsage.Value*u.load.CapacityTokens.Value
-	u.pageFrom, u.pageUntil, u.frozen = -never, never, -never
+	u.pageFrom, u.pageUntil, u.pageCount, u.frozen = -never, never, never, -never
 	if u.load.Empty() {
 		return
 	}
@@ -102,6 +102,7 @@ func (u *upstream) judgePage() {
 			u.frozen = u.movedAt + frozenAfter
 		}
 	}
+	u.pageCount = min(u.pageUntil, u.frozen)
 }
 
 // fresh reports whether the last page is new enough.
@@ -109,7 +110,7 @@ func (u *upstream) fresh(now time.Duration) bool { return now >= u.pageFrom && n
 
 // known reports whether the last page counts: it is new enough, and doesn't
 // claim work and stand still.
-func (u *upstream) known(now time.Duration) bool { return u.fresh(now) && now <= u.frozen }
+func (u *upstream) known(now time.Duration) bool { return now >= u.pageFrom && now <= u.pageCount }
 
 // sane makes unknown what can't be true.
 func sane(l Load) Load {

@@ -41,9 +41,9 @@ type Router struct {
 	rng         uint64
 
 	index     *prefix.Index
-	upstreams []*upstream    // by slot, nil where one was forgotten
-	slab      []upstream     // not yet used
-	slots     map[string]int // by ID
+	upstreams []*upstream               // by slot, nil where one was forgotten
+	slabs     []*[upstreamSlab]upstream // their memory, by slot
+	slots     map[string]int            // by ID
 	swept     time.Duration
 	clock     clock
 
@@ -65,7 +65,8 @@ type Router struct {
 	weights    []float64
 	weighed    []int32 // the candidates whose cost is known
 	tied       []int
-	hints      []hint // the last targets' upstreams, by position
+	hints      []hint        // the last targets' upstreams, by position
+	offered    time.Duration // when those were the targets
 }
 
 // New returns a Router that knows nothing yet.
@@ -88,6 +89,7 @@ func New(o Options) *Router {
 		peers:       newPeers(),
 		apart:       apart{should: apartPrior},
 		swept:       never,
+		offered:     never,
 		ratesAt:     never,
 		rates:       rates{priorSpeed.rate(), priorSpeed.rate()},
 	}
@@ -168,6 +170,7 @@ func (r *Router) sweep(now time.Duration) {
 		return
 	}
 	r.swept = now
+	r.saw()
 	for place := range r.flights {
 		if f := &r.flights[place]; f.up != nil && now-f.sent > abandonedAfter {
 			r.release(now, uint32(place), f, Cancelled)
@@ -185,7 +188,7 @@ func (r *Router) sweep(now time.Duration) {
 		r.index.Clear(slot)
 		delete(r.slots, u.id)
 		r.upstreams[slot] = nil
-		clear(r.hints)
+		r.hints = r.hints[:0]
 	}
 }
 

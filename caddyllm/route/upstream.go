@@ -6,35 +6,41 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// upstream is what is known of one. Here is what each decision reads of each
-// upstream; upstreams lie together in slabs, since with hundreds of them reading
-// it is what takes time.
+// upstream is what is known of one. Here is what decisions read, and first, in
+// one line of the processor's caches, what each decision reads of each upstream;
+// upstreams lie together in slabs, since with hundreds of them reading it is what
+// takes time.
 type upstream struct {
+	pace      float64       // seconds per prefill token
 	slot      int           // in the index; -1: nothing is learned
-	hash      uint64        // of id, for ties
-	seen      time.Duration // when it was last offered or scraped
 	pageFrom  time.Duration // the time in which the last page counts
-	pageUntil time.Duration
-	frozen    time.Duration // since when the page claims work and didn't move for too long, else -never
+	pageCount time.Duration // its end: pageUntil, or frozen if that is earlier
+	queue     []uint32      // own requests without a first token, as sent
 	failures  int32         // in a row
 	asleep    bool          // the last page says so
 	stalled   bool          // has work, and nothing comes of it
-	queue     []uint32      // own requests without a first token, as sent
-	queued    float64       // their work
+
+	queued    float64       // work of queue
 	headSince time.Duration // when the first of queue came to its turn
 	begun     int           // of queue: those in the step in progress, or in several if they are long
 	begunWork float64       // theirs, without what each request costs beyond its tokens
 	begunAt   time.Duration // when the step began
 	decoding  int           // sequences of own requests with a first token
-	rate      float64       // prefill tokens per second, as last judged
-	pace      float64       // seconds per prefill token
+	pulse     *Pulse
+	hash      uint64 // of id, for ties
+
 	brought   others        // by the last two pages
 	capacity  float64       // KV tokens, 0 if unknown
 	used      float64       // KV tokens in use, by the last page
 	roomAhead float64       // KV tokens that the queue will take
 	room      float64       // KV tokens of own requests with a first token
-	pulse     *Pulse
+	rate      float64       // prefill tokens per second, as last judged
+	pageUntil time.Duration // until then the last page is new enough
+
+	frozen time.Duration // since when the page claims work and didn't move for too long, else -never
+	seen   time.Duration // when it was last offered or scraped; later if it is among the hints
 	*history
+	_ [5]uint64 // whole lines
 }
 
 // history is what else is known of an upstream.
@@ -69,21 +75,22 @@ type history struct {
 	told   [forms]int8 // silences that still are answers, by form of usage
 }
 
-// upstreamSlab is how many upstreams lie together.
-const upstreamSlab = 64
+// upstreamSlab is how many upstreams lie together: so many that Go lets them
+// begin with a line of the caches.
+const upstreamSlab = 128
 
 func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
-	if len(r.slab) == 0 {
-		r.slab = make([]upstream, upstreamSlab)
-	}
-	u := &r.slab[0]
-	if slot >= 0 {
-		r.slab = r.slab[1:]
-	} else {
+	var u *upstream
+	if slot < 0 {
 		u = new(upstream) // used once
+	} else {
+		for slot >= len(r.slabs)*upstreamSlab {
+			r.slabs = append(r.slabs, new([upstreamSlab]upstream))
+		}
+		u = &r.slabs[slot/upstreamSlab][slot%upstreamSlab]
 	}
 	*u = upstream{
-		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, frozen: -never,
+		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, pageCount: never, frozen: -never,
 		headSince: never, pulse: &Pulse{epoch: r.clock.epoch},
 		history: &history{
 			id: id, popular: &r.popular, factor: 1, speed: priorSpeed, lastToken: never, failedAt: never, suspended: never,
