@@ -38,11 +38,11 @@
 // # Reading guide
 //
 // api.go has the vocabulary, router.go the life of a request, upstream.go what
-// of it an upstream carries, turn.go when its turn comes. cost.go is the formula, popular.go its discount
-// for popular prefixes, pulse.go its ear for steps, ties.go how ties fall.
-// foreign.go is what scrapes teach, learn.go what answers teach, suspect.go
-// what silence teaches, peers.go what the load of others teaches. snapshot.go
-// shows it all.
+// of it an upstream carries, turn.go when its turn comes, keep.go what can't be
+// evicted. cost.go is the formula, popular.go its discount for popular prefixes,
+// pulse.go its ear for steps, ties.go how ties fall. foreign.go is what scrapes
+// teach, learn.go what answers teach, suspect.go what silence teaches, peers.go
+// what the load of others teaches. snapshot.go shows it all.
 //
 // Nothing here knows the time or chance but by arguments and Options.Seed. A
 // Router is not safe for concurrent use; a Pulse is.

@@ -38,9 +38,7 @@ func (r *Router) Scraped(at time.Time, id string, l *Load) {
 	if !first {
 		if restarted(&u.load, &page) {
 			u.restart()
-			if u.slot >= 0 {
-				r.index.Clear(u.slot)
-			}
+			r.empty(u)
 		}
 		if d := now - u.scraped; d > 0 && u.interval > 0 {
 			u.interval = (3*u.interval + d) / 4
@@ -61,7 +59,7 @@ func (r *Router) Scraped(at time.Time, id string, l *Load) {
 	r.noteLoad(u, now)
 	if u.slot >= 0 {
 		if u.asleep {
-			r.index.Clear(u.slot)
+			r.empty(u)
 		}
 		r.index.SetCap(u.slot, r.capacityBlocks(u))
 	}

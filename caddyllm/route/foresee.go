@@ -51,6 +51,6 @@ func (r *Router) Forget(id string) (blocks int, ok bool) {
 		return 0, false
 	}
 	blocks = r.index.Held(slot)
-	r.index.Clear(slot)
+	r.empty(r.upstreams[slot])
 	return blocks, true
 }

@@ -55,6 +55,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 	}
 	if u.slot >= 0 {
 		r.index.Put(u.slot, q.Chain)
+		u.puts += uint64(len(q.Chain))
 	}
 	u.enqueue(now, place, f)
 	return Ticket(uint64(f.generation)<<32 | uint64(place))
@@ -85,6 +86,7 @@ func (r *Router) FirstByte(at time.Time, t Ticket) {
 	began := u.begunAt
 	mates, _ := u.mates(r.flights)
 	u.decode(now, place, r.flights)
+	r.keep(u, place, f)
 	r.learnRate(now, f, began, mates)
 }
 

@@ -49,7 +49,9 @@ type history struct {
 	waiting   int // sequences of the queue
 	answering int // own requests with a first token
 	popular   *popularity
-	due       int // mates of the last first token that haven't come
+	puts      uint64 // blocks put into the model of its cache
+	kept      []kept // own streams by when their blocks were touched, and some that ended
+	due       int    // mates of the last first token that haven't come
 
 	unseen    float64 // work since lastToken whose first token couldn't be seen
 	speed     speed

@@ -1,0 +1,59 @@
+package route
+
+// Blocks that a running request holds can't be evicted, however long it answers
+// and whatever comes meanwhile: an engine puts them into the order of eviction
+// when the request ends. The model of a cache knows no holders, only an order. So
+// the blocks of who still runs are touched again before they could come to its
+// end. Without it conversation at 90 % of the knee took 1.048 times the greedy
+// oracle's mean TTFT instead of 0.992 (8 engines, two seeds): a context of 98,000
+// tokens, prefilled anew beside an engine that was about to have it, delays
+// hundreds of others.
+
+// kept is a stream that had its first token, and whose blocks were touched last when so
+// many had been put to its upstream.
+type kept struct {
+	place, generation uint32
+	puts              uint64
+}
+
+// keepShare is the part of an upstream's cache that may be put there before a
+// running request's blocks are touched again. What is put may have been there
+// already, so that they are never late; a half costs at most two touches for each
+// block put.
+const keepShare = 0.5
+
+// keep has the blocks of a request stay in the model as long as it runs. They were
+// touched just now.
+func (r *Router) keep(u *upstream, place uint32, f *flight) {
+	if u.slot < 0 || len(f.chain) == 0 {
+		return
+	}
+	u.kept = append(u.kept, kept{place, f.generation, u.puts})
+	most := uint64(keepShare * float64(r.capacityBlocks(u)))
+	first := 0
+	for n := len(u.kept); first < n; first++ {
+		k := u.kept[first]
+		g := &r.flights[k.place]
+		if g.up != u || g.generation != k.generation {
+			continue // it has ended
+		}
+		if u.puts-k.puts <= most {
+			break
+		}
+		r.index.Put(u.slot, g.chain)
+		u.puts += uint64(len(g.chain))
+		u.kept = append(u.kept, kept{k.place, k.generation, u.puts})
+	}
+	if first > 0 {
+		u.kept = append(u.kept[:0], u.kept[first:]...)
+	}
+}
+
+// empty forgets all that is believed to be in an upstream's cache, what running
+// requests hold included.
+func (r *Router) empty(u *upstream) {
+	u.kept = u.kept[:0]
+	if u.slot >= 0 {
+		r.index.Clear(u.slot)
+	}
+}
