@@ -3,6 +3,7 @@ package caddyllm
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -74,28 +75,35 @@ func (s *state) release() error {
 // Destruct implements caddy.Destructor.
 func (s *state) Destruct() error { return s.poller.release() }
 
-func (s *state) pick(now time.Time, r *route.Request, targets []route.Target) (route.Choice, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.router.Pick(now, r, targets)
+func (s *state) pick(now time.Time, r *route.Request, targets []route.Target) (c route.Choice, ok bool) {
+	s.withRouter(func() { c, ok = s.router.Pick(now, r, targets) })
+	return c, ok
+}
+
+// withRouter calls the router, and lets others in between the parts of what is
+// left to do of a long prompt.
+func (s *state) withRouter(do func()) {
+	locked := func(do func()) (more bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		do()
+		return s.router.Unsettled()
+	}
+	for more := locked(do); more; more = locked(s.router.Settle) {
+		runtime.Gosched()
+	}
 }
 
 func (s *state) firstByte(now time.Time, t route.Ticket) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.router.FirstByte(now, t)
+	s.withRouter(func() { s.router.FirstByte(now, t) })
 }
 
 func (s *state) done(now time.Time, t route.Ticket, end route.End, usage *route.Usage) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.router.Done(now, t, end, usage)
+	s.withRouter(func() { s.router.Done(now, t, end, usage) })
 }
 
 func (s *state) refused(now time.Time, t route.Ticket, wait time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.router.Refused(now, t, wait)
+	s.withRouter(func() { s.router.Refused(now, t, wait) })
 }
 
 func (s *state) snapshot(now time.Time) []route.Upstream {

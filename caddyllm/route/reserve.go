@@ -54,7 +54,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		u.probed = now
 	}
 	if u.slot >= 0 {
-		r.index.Put(u.slot, q.Chain)
+		r.index.Put(u.slot, f.chain)
 		u.puts += uint64(len(q.Chain))
 	}
 	u.enqueue(now, place, f)
@@ -128,11 +128,11 @@ func (r *Router) release(now time.Duration, place uint32, f *flight, end End) {
 		r.index.Put(u.slot, f.chain)
 	default:
 		// Nothing says that it computed any of the prompt.
-		r.index.Drop(u.slot, f.chain[min(int(f.blocks), len(f.chain)):])
+		r.index.Drop(u.slot, f.chain, int(f.blocks))
 	}
 	f.up = nil
 	if cap(f.chain) > keptChain {
-		f.chain = nil
+		f.chain = nil // and the index may still need it
 	}
 	r.unused = append(r.unused, place)
 }

@@ -30,7 +30,7 @@ const (
 
 	// keptChain bounds the memory for a chain that an unused place of the slab
 	// keeps, blocks.
-	keptChain    = 2048
+	keptChain    = prefix.AtOnce
 	maxSequences = 128
 )
 
@@ -121,6 +121,16 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 		Pulse:         c.up.pulse,
 	}, true
 }
+
+// Unsettled reports whether something is left to do of a long prompt. No call
+// notes more than 1,024 blocks of one, some 65,000 tokens, lest those who wait for
+// the Router wait for a millisecond. Callers see to the rest by Settle after each
+// Pick, FirstByte, Done and Refused; what is left of more than 64 prompts is let
+// be.
+func (r *Router) Unsettled() bool { return r.index.Pending() }
+
+// Settle does a part of what is left to do.
+func (r *Router) Settle() { r.index.Work() }
 
 // flight finds a ticket's reservation, nil if it was released.
 func (r *Router) flight(t Ticket) (*flight, uint32) {

@@ -38,6 +38,8 @@ type Index struct {
 	spare   []int   // rows that nobody has, and that have none
 	held    []int32 // scratch of Match: by row
 	atOnce  int     // entries that Clear removes at once
+	piece   int     // blocks that Put or Drop see to at once
+	jobs    []job   // what they put off
 
 	evicted Evictions
 	read    uint32 // by warm, for nobody
@@ -75,6 +77,7 @@ func NewIndex(bytes int64) *Index {
 		level: firstLevel,
 
 		atOnce: forgetAtOnce,
+		piece:  AtOnce,
 	}
 	x.addBuckets(1 << firstLevel)
 	return x
@@ -146,6 +149,7 @@ func (x *Index) Clear(upstream int) {
 	if upstream >= len(x.rows) {
 		return
 	}
+	x.cancel(upstream, nil)
 	row := x.rows[upstream]
 	if x.lists[row].len > x.atOnce && (len(x.spare) > 0 || len(x.lists) < MaxUpstreams) {
 		// It gets a list with nothing in it.
@@ -177,10 +181,24 @@ func (x *Index) forget() {
 // Put notes that an upstream has used the blocks of a chain: those missing are
 // added, and all become the most recently used, the first block most of all.
 // An engine frees a request's blocks from its end, so heads outlive tails.
+//
+// Of a chain of more than AtOnce blocks that is so for the first of them at once,
+// and for the others after some calls of Work. Until then the index keeps the
+// chain, and it must not change.
 func (x *Index) Put(upstream int, chain []uint64) {
-	if upstream >= len(x.rows) {
+	if upstream >= len(x.rows) || len(chain) == 0 {
 		return
 	}
+	x.cancel(upstream, chain)
+	if len(chain) <= x.piece {
+		x.put(upstream, chain)
+		return
+	}
+	x.put(upstream, chain[:x.piece])
+	x.putOff(job{upstream: upstream, chain: chain, from: x.piece, to: len(chain)})
+}
+
+func (x *Index) put(upstream int, chain []uint64) {
 	row := x.rows[upstream]
 	x.fit(&x.lists[row], x.lists[row].cap, forgetByPut)
 	x.forget()
@@ -221,13 +239,22 @@ func (x *Index) Put(upstream int, chain []uint64) {
 	}
 }
 
-// Drop forgets that an upstream holds these blocks, which must be the last of
-// their chain. If the upstream was told to hold longer chains meanwhile, their
-// ends stay until they are dropped or put, and Match may count too much.
-func (x *Index) Drop(upstream int, blocks []uint64) {
-	if upstream >= len(x.rows) {
+// Drop forgets that an upstream holds the blocks of a chain behind the first
+// ones. If the upstream was told to hold longer chains meanwhile, their ends stay
+// until they are dropped or put, and Match may count too much. Of more than
+// AtOnce blocks the last are forgotten at once, and the others as Put has it.
+func (x *Index) Drop(upstream int, chain []uint64, first int) {
+	if upstream >= len(x.rows) || first >= len(chain) {
 		return
 	}
+	x.cancel(upstream, chain)
+	j := job{upstream: upstream, chain: chain, from: first, to: len(chain), drop: true}
+	if !x.step(&j) {
+		x.putOff(j)
+	}
+}
+
+func (x *Index) drop(upstream int, blocks []uint64) {
 	row := x.rows[upstream]
 	for len(blocks) > 0 {
 		some := blocks[:min(len(blocks), readAhead)]

@@ -16,7 +16,21 @@ type twin struct {
 	evicted int
 }
 
-func (w *twin) put(u int, chain []uint64) {
+// put puts a chain in pieces: its head, the others from the end, and the head
+// again.
+func (w *twin) put(u int, chain []uint64, piece int) {
+	if len(chain) <= piece {
+		w.putAll(u, chain)
+		return
+	}
+	w.putAll(u, chain[:piece])
+	for to := min(len(chain), w.cap[u]); to > piece; to -= min(piece, to-piece) {
+		w.putAll(u, chain[max(to-piece, piece):to])
+	}
+	w.putAll(u, chain[:piece])
+}
+
+func (w *twin) putAll(u int, chain []uint64) {
 	if w.cap[u] == 0 {
 		return
 	}
@@ -94,6 +108,9 @@ func testAgainstTwin(t *testing.T, seed uint64, upstreams, steps int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	x := NewIndex(1 << 30)
 	x.atOnce = int(seed%3) * 20
+	if seed%2 == 1 {
+		x.piece = 1 + int(seed%29)
+	}
 	w := &twin{held: make([][]uint64, upstreams), cap: make([]int, upstreams)}
 	setCap := func(u, n int) {
 		x.SetCap(u, n)
@@ -125,14 +142,17 @@ func testAgainstTwin(t *testing.T, seed uint64, upstreams, steps int) {
 		case 2:
 			// What is dropped is what a request alone brought.
 			own := []uint64{rng.Uint64(), rng.Uint64(), rng.Uint64()}
-			x.Put(u, append(c, own...))
-			w.put(u, append(c, own...))
-			x.Drop(u, own)
+			whole := append(c, own...)
+			x.Put(u, whole)
+			x.finish()
+			w.put(u, whole, x.piece)
+			x.Drop(u, whole, len(c))
 			w.drop(u, own)
 		default:
 			x.Put(u, c)
-			w.put(u, c)
+			w.put(u, c, x.piece)
 		}
+		x.finish()
 		c = chain()
 		x.Match(c, held)
 		for u := range upstreams {
@@ -170,6 +190,7 @@ func TestForgettingIsSpread(t *testing.T) {
 	}
 	x.SetCap(0, 2*blocks)
 	x.SetCap(1, 2*blocks)
+	x.piece = blocks
 	x.Put(0, chain)
 	held := make([]int32, 2)
 	last := x.taken

@@ -41,12 +41,21 @@ func (p *llmPrefix) Pick(now time.Duration, q *Request, targets []Target) int {
 		p.targets = append(p.targets, route.Target{ID: p.ids[t.Upstream], Tried: t.Tried})
 	}
 	c, _ := p.router.Pick(epoch.Add(now), &route.Request{Chain: q.Chain(p.block), Bytes: q.Bytes, Stream: true}, p.targets)
+	p.settle()
 	p.tickets[q.ID] = ticket{Ticket: c.Ticket, pulse: c.Pulse}
 	return c.Index
 }
 
+// settle takes no virtual time, as it takes hardly any in Caddy.
+func (p *llmPrefix) settle() {
+	for p.router.Unsettled() {
+		p.router.Settle()
+	}
+}
+
 func (p *llmPrefix) FirstToken(now time.Duration, id uint64) {
 	p.router.FirstByte(epoch.Add(now), p.tickets[id].Ticket)
+	p.settle()
 	p.Token(now, id)
 }
 
@@ -76,6 +85,7 @@ func (p *llmPrefix) End(now time.Duration, id uint64, o Outcome, usage *Usage) {
 		}
 	}
 	p.router.Done(epoch.Add(now), p.tickets[id].Ticket, end, told)
+	p.settle()
 	delete(p.tickets, id)
 }
 
