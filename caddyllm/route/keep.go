@@ -1,5 +1,7 @@
 package route
 
+import "github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prefix"
+
 // Blocks that a running request holds can't be evicted, however long it answers
 // and whatever comes meanwhile: an engine puts them into the order of eviction
 // when the request ends. The model of a cache knows no holders, only an order. So
@@ -29,6 +31,14 @@ func (r *Router) keep(u *upstream, place uint32, f *flight) {
 		return
 	}
 	u.kept = append(u.kept, kept{place, f.generation, u.puts})
+	r.touchKept(u)
+}
+
+// touchKept touches the blocks of who still runs, where it is time. Of many it
+// leaves some to Settle.
+func (r *Router) touchKept(u *upstream) {
+	r.touching = nil
+	touched := 0
 	most := uint64(keepShare * float64(r.capacityBlocks(u)))
 	first := 0
 	for n := len(u.kept); first < n; first++ {
@@ -38,6 +48,10 @@ func (r *Router) keep(u *upstream, place uint32, f *flight) {
 			continue // it has ended
 		}
 		if u.puts-k.puts <= most {
+			break
+		}
+		if touched += min(len(g.chain), prefix.AtOnce); touched > prefix.AtOnce {
+			r.touching = u
 			break
 		}
 		r.index.Put(u.slot, g.chain)

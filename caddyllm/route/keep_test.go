@@ -3,6 +3,8 @@ package route
 import (
 	"testing"
 	"time"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prefix"
 )
 
 // What a running request holds can't be evicted. A context of 98,000 tokens that
@@ -51,5 +53,41 @@ func TestNothingIsKeptOfAnEngineThatIsGone(t *testing.T) {
 	}
 	if n := d.r.Explain(d.now, prompt("long", 200, "more", 1), d.targets)[0].MatchedBlocks; n != 0 {
 		t.Errorf("%d blocks are there that were lost with the engine", n)
+	}
+}
+
+// Where many run, no call touches the blocks of all.
+func TestThoseWhoRunAreTouchedInTurn(t *testing.T) {
+	d := newDesk(t, 1)
+	const capacity = 20_000 // blocks
+	d.r.Scraped(d.now, d.targets[0].ID, &Load{Waiting: Known(0), Running: Known(0), CapacityTokens: Known(capacity * 64)})
+	u := func() *upstream { return d.r.upstreams[0] }
+	does := func(what string, own int, do func()) {
+		t.Helper()
+		before := u().puts
+		do()
+		if touched := int(u().puts-before) - own; touched > prefix.AtOnce {
+			t.Errorf("%s touches %d blocks of others, want at most %d", what, touched, prefix.AtOnce)
+		}
+	}
+	for c := range 30 {
+		d.r.FirstByte(d.now, d.pick(prompt("running", 1, c, 299)).Ticket)
+	}
+	settled := 0
+	for c := range 20 {
+		next := d.pick(prompt("next", 1, c, 999))
+		does("FirstByte", 0, func() { d.r.FirstByte(d.now, next.Ticket) })
+		for ; d.r.Unsettled(); settled++ {
+			does("Settle", 0, d.r.Settle)
+		}
+		d.r.Done(d.now, next.Ticket, Completed, nil)
+	}
+	if settled == 0 {
+		t.Error("all are touched at once")
+	}
+	for c := range 30 {
+		if n := d.r.Explain(d.now, prompt("running", 1, c, 299), d.targets)[0].MatchedBlocks; n != 300 {
+			t.Errorf("%d of the 300 blocks of running request %d are there", n, c)
+		}
 	}
 }

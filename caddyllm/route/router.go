@@ -67,6 +67,7 @@ type Router struct {
 	tied       []int
 	hints      []hint        // the last targets' upstreams, by position
 	offered    time.Duration // when those were the targets
+	touching   *upstream     // some of whose kept blocks are still to be touched
 }
 
 // New returns a Router that knows nothing yet.
@@ -122,15 +123,21 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 	}, true
 }
 
-// Unsettled reports whether something is left to do of a long prompt. No call
-// notes more than 1,024 blocks of one, some 65,000 tokens, lest those who wait for
-// the Router wait for a millisecond. Callers see to the rest by Settle after each
+// Unsettled reports whether something is left to do of long prompts. No call
+// notes more than 1,024 blocks at once, some 65,000 tokens, and as many of those
+// that run, lest those who wait for the Router wait for a millisecond. Callers see to the rest by Settle after each
 // Pick, FirstByte, Done and Refused; what is left of more than 64 prompts is let
 // be.
-func (r *Router) Unsettled() bool { return r.index.Pending() }
+func (r *Router) Unsettled() bool { return r.index.Pending() || r.touching != nil }
 
 // Settle does a part of what is left to do.
-func (r *Router) Settle() { r.index.Work() }
+func (r *Router) Settle() {
+	if u := r.touching; u != nil && !r.index.Pending() {
+		r.touchKept(u)
+		return
+	}
+	r.index.Work()
+}
 
 // flight finds a ticket's reservation, nil if it was released.
 func (r *Router) flight(t Ticket) (*flight, uint32) {
