@@ -36,7 +36,9 @@ func TestTheFirstRequestOfTheDocsIsAnswered(t *testing.T) {
 	}
 	defer res.Body.Close()
 	body, _ := io.ReadAll(res.Body)
-	var v struct{ Choices []struct{ Message struct{ Content string } } }
+	var v struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
 	if err := json.Unmarshal(body, &v); err != nil || res.StatusCode != http.StatusOK || len(v.Choices) != 1 || v.Choices[0].Message.Content == "" {
 		t.Errorf("answered with %d %s", res.StatusCode, body)
 	}
