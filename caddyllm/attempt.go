@@ -85,9 +85,10 @@ func (a *attempt) refuse(h http.Header) {
 	shared.journal.ended(now, a.entry, route.Rejected, &a.choice, nil)
 }
 
-// listen is for transports that can't be wrapped: the trace tells of the first
-// byte, and the request's context of the end. It starts from the context of
-// the first attempt, or the traces of retries would pile up.
+// listen is for transports that can't be wrapped: the trace tells that there is
+// an answer, and the request's context of the end. What comes of a stream isn't
+// seen: engines send its header long before its first token. The trace starts
+// from the context of the first attempt, or those of retries would pile up.
 func (a *attempt) listen(r *http.Request) {
 	*r = *r.WithContext(httptrace.WithClientTrace(a.flight, &httptrace.ClientTrace{
 		GotFirstResponseByte: a.firstByte,

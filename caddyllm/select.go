@@ -159,6 +159,9 @@ func (f *flight) decide(d *desk, r *http.Request, began time.Time) (choice, *rev
 	if why != "" {
 		return choice{}, nil, why
 	}
+	if f.policy.upstreams.blind {
+		req.Stream = false // its header would pass for its first token
+	}
 	from, to := narrow(shared.responses.of(previous), d.targets)
 	if home := shared.sessions.of(f.session); home != "" {
 		for i := range d.targets {
