@@ -31,27 +31,28 @@ func (r *Router) keep(u *upstream, place uint32, f *flight) {
 		return
 	}
 	u.kept = append(u.kept, kept{place, f.generation, u.puts})
-	r.touchKept(u)
+	r.touching, r.toTouch = u, len(u.kept)
+	r.touchKept()
 }
 
-// touchKept touches the blocks of who still runs, where it is time. Of many it
-// leaves some to Settle.
-func (r *Router) touchKept(u *upstream) {
-	r.touching = nil
-	touched := 0
+// touchKept touches the blocks of who still runs, where it is time: of each once
+// at most, since there may be more than half the cache of them. Of many it leaves
+// some to Settle.
+func (r *Router) touchKept() {
+	u := r.touching
 	most := uint64(keepShare * float64(r.capacityBlocks(u)))
-	first := 0
-	for n := len(u.kept); first < n; first++ {
+	first, touched := 0, 0
+	for n := min(r.toTouch, len(u.kept)); first < n; first++ {
 		k := u.kept[first]
 		g := &r.flights[k.place]
 		if g.up != u || g.generation != k.generation {
 			continue // it has ended
 		}
 		if u.puts-k.puts <= most {
+			r.toTouch = first
 			break
 		}
 		if touched += min(len(g.chain), prefix.AtOnce); touched > prefix.AtOnce {
-			r.touching = u
 			break
 		}
 		r.index.Put(u.slot, g.chain)
@@ -60,6 +61,9 @@ func (r *Router) touchKept(u *upstream) {
 	}
 	if first > 0 {
 		u.kept = append(u.kept[:0], u.kept[first:]...)
+	}
+	if r.toTouch -= first; r.toTouch <= 0 || len(u.kept) == 0 {
+		r.touching = nil
 	}
 }
 

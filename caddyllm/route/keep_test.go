@@ -79,6 +79,9 @@ func TestThoseWhoRunAreTouchedInTurn(t *testing.T) {
 		does("FirstByte", 0, func() { d.r.FirstByte(d.now, next.Ticket) })
 		for ; d.r.Unsettled(); settled++ {
 			does("Settle", 0, d.r.Settle)
+			if settled > 1000 {
+				t.Fatal("there is always something left")
+			}
 		}
 		d.r.Done(d.now, next.Ticket, Completed, nil)
 	}
@@ -88,6 +91,22 @@ func TestThoseWhoRunAreTouchedInTurn(t *testing.T) {
 	for c := range 30 {
 		if n := d.r.Explain(d.now, prompt("running", 1, c, 299), d.targets)[0].MatchedBlocks; n != 300 {
 			t.Errorf("%d of the 300 blocks of running request %d are there", n, c)
+		}
+	}
+}
+
+// More run than half the cache holds: each is touched once, and not again and
+// again since the others are.
+func TestThoseWhoRunFillTheCache(t *testing.T) {
+	d := newDesk(t, 1)
+	const capacity = 4000 // blocks
+	d.r.Scraped(d.now, d.targets[0].ID, &Load{Waiting: Known(0), Running: Known(0), CapacityTokens: Known(capacity * 64)})
+	for c := range 20 {
+		d.r.FirstByte(d.now, d.pick(prompt("running", 1, c, 999)).Ticket)
+		for calls := 0; d.r.Unsettled(); calls++ {
+			if d.r.Settle(); calls > 40 {
+				t.Fatalf("with %d that run, %d calls of Settle leave something", c+1, calls)
+			}
 		}
 	}
 }

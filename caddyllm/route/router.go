@@ -68,6 +68,7 @@ type Router struct {
 	hints      []hint        // the last targets' upstreams, by position
 	offered    time.Duration // when those were the targets
 	touching   *upstream     // some of whose kept blocks are still to be touched
+	toTouch    int           // of so many of kept
 }
 
 // New returns a Router that knows nothing yet.
@@ -132,8 +133,8 @@ func (r *Router) Unsettled() bool { return r.index.Pending() || r.touching != ni
 
 // Settle does a part of what is left to do.
 func (r *Router) Settle() {
-	if u := r.touching; u != nil && !r.index.Pending() {
-		r.touchKept(u)
+	if r.touching != nil && !r.index.Pending() {
+		r.touchKept()
 		return
 	}
 	r.index.Work()
