@@ -331,7 +331,7 @@ func (tr traffic) twins(t testing.TB) (preemptions uint64) {
 // step.
 func TestEngineIsLikeItsTwin(t *testing.T) {
 	preemptions := uint64(0)
-	for seed := range uint64(98) {
+	for seed := range uint64(56) {
 		random := rand.New(rand.NewPCG(seed, 11))
 		tr := randomTraffic(random)
 		switch seed % 7 { // corners that chance seldom finds

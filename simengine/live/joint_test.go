@@ -41,7 +41,9 @@ func TestJointTellsTokensInTheOrderOfSteps(t *testing.T) {
 	}
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			d := start(t, simengine.Config{MaxNumBatchedTokens: 256, MaxNumSeqs: 4, Cost: simengine.Cost{Base: time.Millisecond}}, Options{})
+			// All are on their way before the engine sees the first of them.
+			cost := simengine.Cost{Base: time.Millisecond, RequestOverhead: time.Millisecond}
+			d := start(t, simengine.Config{MaxNumBatchedTokens: 256, MaxNumSeqs: 4, Cost: cost}, Options{})
 			j := joined(t, d)
 			if late {
 				time.Sleep(time.Second)

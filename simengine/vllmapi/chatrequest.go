@@ -151,6 +151,10 @@ func readContent(m *form) (tokens []token, text string) {
 	return appendText(tokens, text), text
 }
 
+// partTypes are those of vLLM.
+const partTypes = "audio_embeds, audio_url, image_embeds, image_pil, image_url, input_audio, input_image, input_text, output_text, " +
+	"prompt_embeds, refusal, text, thinking, tool_reference, video_embeds, video_url"
+
 // readPart reads a text, or what stands for an image, a sound or a file.
 func readPart(m *form, raw json.RawMessage, loc string) (text, media string) {
 	p := m.within(loc, raw)
@@ -169,7 +173,7 @@ func readPart(m *form, raw json.RawMessage, loc string) (text, media string) {
 	case "image_url", "audio_url", "video_url", "input_image", "input_audio", "file", "input_file":
 		media, ok = readMedia(p, kind)
 	default:
-		p.refuse("", "Unknown part type: %s", kind)
+		p.adopt(refuseValue("type", kind, "Unsupported chat content part type: '%s'. Supported types: %s.", kind, partTypes))
 	}
 	if !ok {
 		p.missing(missing)

@@ -82,7 +82,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		{`{"messages":[{"role":"user","content":[1]}]}`, "Bad Request", "body.messages.0.content.0", "Input should be"},
 		{`{"messages":[{"role":"user","content":[{"text":"secret"}]}]}`, "Bad Request", "body.messages.0.content.0.type", "Field required"},
 		{`{"messages":[{"role":"user","content":[{"type":"text"}]}]}`, "Bad Request", "body.messages.0.content.0.text", "Field required"},
-		{`{"messages":[{"role":"user","content":[{"type":"smell","x":"secret"}]}]}`, "BadRequestError", "", "Unknown part type"},
+		{`{"messages":[{"role":"user","content":[{"type":"smell","x":"secret"}]}]}`, "BadRequestError", "type", "Unsupported chat content part type: 'smell'"},
 		{`{"messages":[{"role":"assistant","tool_calls":[7]}]}`, "Bad Request", "body.0.ChatCompletionMessageFunctionToolCallParam", "2 validation errors"},
 		{`{"temperature":NaN` + rest, "BadRequestError", "temperature", "finite"},
 		{`{"top_p":Infinity` + rest, "BadRequestError", "top_p", "got inf"},
