@@ -94,7 +94,7 @@ func (t *Target) rank() rank {
 func (r *Router) look(now time.Duration, n int, o *outlook) {
 	r.holders = slices.Grow(r.holders[:0], n+1)[:n+1]
 	clear(r.holders)
-	known := 0
+	known, lead := 0, &r.candidates[0]
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		u := c.up
@@ -125,8 +125,8 @@ func (r *Router) look(now time.Duration, n int, o *outlook) {
 				c.rank = max(c.rank, suspect)
 			}
 		}
-		if lead := &r.candidates[o.best]; c.rank < lead.rank || c.rank == lead.rank && c.blocks > lead.blocks {
-			o.best = i
+		if c.rank < lead.rank || c.rank == lead.rank && c.blocks > lead.blocks {
+			o.best, lead = i, c
 		}
 	}
 	if known > 0 && known < len(r.candidates) {

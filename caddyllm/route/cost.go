@@ -120,10 +120,15 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 	best := &r.candidates[lead]
 	limit := best.cost * beaten
 	r.weighed = r.weighed[:0]
+	unseen := r.own(&candidate{}, &o).worth // to those that hold nothing
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		if i != lead {
-			if !c.home && (c.rank > best.rank || c.rank == best.rank && r.ownOf(c, &o).worth*c.up.pace > limit) {
+			worth := unseen
+			if c.blocks > 0 || c.owned {
+				worth = r.ownOf(c, &o).worth
+			}
+			if !c.home && (c.rank > best.rank || c.rank == best.rank && worth*c.up.pace > limit) {
 				c.cost, c.first = math.Inf(1), math.Inf(1)
 				continue
 			}
@@ -275,8 +280,11 @@ func (r *Router) discount(q *Request) {
 	// Whoever carries a block carries those before it, so that none behind one
 	// that isn't popular is.
 	popular := 0
-	for popular < n && r.popular.demand(q.Chain[popular], all) > 0 {
-		popular++
+	demands := r.weights // each is read before its place is needed
+	for ; popular < n; popular++ {
+		if demands[popular] = r.popular.demand(q.Chain[popular], all); demands[popular] <= 0 {
+			break
+		}
 	}
 	holders, sum := 0.0, 0.0
 	for i := n; i > 0; i-- {
@@ -284,7 +292,7 @@ func (r *Router) discount(q *Request) {
 		r.weights[i] = sum
 		weight := 1.0
 		if holders > 0 && i <= popular {
-			weight = holders / (holders + replication*r.popular.demand(q.Chain[i-1], all))
+			weight = holders / (holders + replication*demands[i-1])
 		}
 		sum += weight
 	}

@@ -106,3 +106,14 @@ func TestForgetEmptiesOneCache(t *testing.T) {
 		t.Error("Forget knows an upstream that nobody offered")
 	}
 }
+
+// Of no targets there is nothing to tell.
+func TestExplainOfNoTargets(t *testing.T) {
+	d := newDesk(t, 1)
+	if terms := d.r.Explain(d.now, prompt("any", 3), nil); len(terms) != 0 {
+		t.Errorf("%d targets are explained, of none", len(terms))
+	}
+	if _, ok := d.r.Foresee(d.now, prompt("any", 3), nil); ok {
+		t.Error("a choice among none is foreseen")
+	}
+}

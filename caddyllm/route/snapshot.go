@@ -113,6 +113,9 @@ func (r *Router) Explain(at time.Time, q *Request, targets []Target) []Terms {
 }
 
 func (r *Router) explain(now time.Duration, q *Request, targets []Target) ([]Terms, outlook) {
+	if len(targets) == 0 {
+		return nil, outlook{}
+	}
 	r.candidates = r.candidates[:0]
 	for _, t := range targets {
 		c := candidate{}

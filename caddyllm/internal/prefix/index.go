@@ -79,6 +79,7 @@ func NewIndex(bytes int64) *Index {
 		atOnce: forgetAtOnce,
 		piece:  AtOnce,
 	}
+	x.entries = append(x.entries, new([slabSize]entry)) // entry 0 can be read
 	x.addBuckets(1 << firstLevel)
 	return x
 }

@@ -27,6 +27,7 @@ func (x *Index) match(chain []uint64, held []int32) {
 	}
 	first := place(chain[0])
 	guess := len(chain)
+	x.warmGroups(first, (len(held)+groupSize-1)/groupSize)
 	for group := 0; group*groupSize < len(held); group++ {
 		if holders := x.holders(first, group); holders != 0 {
 			guess = x.bisect(chain, held, group, holders, 1, len(chain), guess)

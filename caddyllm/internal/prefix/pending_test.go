@@ -89,6 +89,21 @@ func TestLongPromptsAreSeenToInPieces(t *testing.T) {
 	}
 }
 
+// An engine that caches nothing, and a client that leaves, are dropped from an
+// index that never held anything.
+func TestDropWhereNothingWasEverHeld(t *testing.T) {
+	x := NewIndex(1 << 20)
+	x.SetCap(0, 0)
+	x.SetCap(100, 10)
+	chain := longChain(1, 40)
+	x.Put(0, chain)
+	x.Drop(0, chain, 0)
+	held := []int32{0: 1, 100: 1}
+	if x.Match(chain, held); held[0] != 0 || held[100] != 0 || x.Len() != 0 {
+		t.Errorf("%v are held, %d in all", held, x.Len())
+	}
+}
+
 // What nobody sees to is bounded, and stays whole.
 func TestPutOffIsBounded(t *testing.T) {
 	x := NewIndex(1 << 24)

@@ -20,6 +20,19 @@ func (x *Index) warm(blocks []uint64, row int) {
 	x.warmChains(heads[:n])
 }
 
+// warmGroups does so for one block, of all groups.
+func (x *Index) warmGroups(s spot, groups int) {
+	if groups == 1 {
+		return // nothing to wait for together
+	}
+	var heads [readAhead]uint32
+	n := min(groups, readAhead)
+	for group := range heads[:n] {
+		heads[group] = x.head(groupKey(s, group))
+	}
+	x.warmChains(heads[:n])
+}
+
 // warmOldest does so for those that make room next where a list is at its bound.
 func (x *Index) warmOldest(row int) {
 	var heads [readAhead]uint32
@@ -34,7 +47,7 @@ func (x *Index) warmOldest(row int) {
 
 func (x *Index) warmChains(heads []uint32) {
 	for i, e := range heads {
-		heads[i] = x.at(e).chain // entry 0 is in no bucket, and can be read
+		heads[i] = x.at(e).chain // none can be read, too
 	}
 	var read uint32
 	for _, e := range heads {
