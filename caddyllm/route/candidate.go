@@ -16,6 +16,7 @@ type candidate struct {
 	rank   rank
 	probe  bool
 	known  bool // its page counts
+	shares bool // peers would choose it among others, for what is popular of the prompt
 	owned  bool // peers would choose it
 	home   bool // of the request's session
 }

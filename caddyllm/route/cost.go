@@ -38,7 +38,8 @@ type terms struct {
 	worth   float64 // S'
 	ahead   float64 // W
 	strain  float64 // what each prefilled token takes from those that decode, seconds
-	stalls  float64 // what it takes from them, seconds
+	coming  float64 // what each of its tokens takes from those that peers will send, seconds
+	stalls  float64 // what it takes from both, seconds
 	delay   float64 // what it takes from those that join the same step, seconds
 	memory  float64 // seconds
 	step    float64 // what is left of the step in progress, seconds
@@ -52,15 +53,15 @@ type outlook struct {
 	block   float64 // tokens
 	unknown others  // what others bring where no page counts
 	least   float64 // S' where it is least
-	heard   float64 // weight of the queue that others bring
 	apart   float64 // how far first tokens come one by one
 	own     own     // of the length last asked for
 	blocks  int32   // that length; -1: none was asked for
 	best    int     // the candidate of least cost
-	owner   int     // the candidate that peers would choose, -1: none
 	most    int32   // leading blocks that a candidate holds
+	popular float64 // tokens that the prompt begins with and one upstream can't carry; 0 without peers
 	retry   bool    // one was tried before
 	homes   bool    // one is of the request's session
+	peers   bool    // other gateways send to the same upstreams
 }
 
 // own is what a request is to a candidate by what that holds of it. Most hold
@@ -104,15 +105,13 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 	o := outlook{
 		prompt: r.bounded(r.tokens.of(q.Model)*float64(max(q.Bytes, 0)) + float64(max(q.ExtraTokens, 0))),
 		block:  r.blockTokens(q.Model),
-		heard:  1,
 		apart:  r.apart.share(),
 		blocks: -1,
 	}
 	r.look(now, min(len(q.Chain), popularBlocks), &o)
 	r.discount(q)
-	if o.owner = r.owner(q); o.owner >= 0 {
-		r.candidates[o.owner].owned = true
-		o.heard = peersHeard
+	if o.peers = r.peers.count() > 1; o.peers {
+		r.foreknow(now, q, &o)
 	}
 	least := r.least(&o)
 	lead := o.best
@@ -157,7 +156,7 @@ func (r *Router) value(now time.Duration, c *candidate, o *outlook, least float6
 	spared := (1 - unavoidable) * least * t.strain
 	c.cost, c.first = t.cost-spared, t.first
 	if c.home {
-		c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+t.strain) - spared
+		c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+t.strain+t.coming) - spared
 	}
 }
 
@@ -181,8 +180,12 @@ func (r *Router) least(o *outlook) float64 {
 	if holders < len(r.candidates) {
 		least = min(least, r.own(&candidate{}, o).worth)
 	}
-	if o.owner >= 0 {
-		least = min(least, r.own(&r.candidates[o.owner], o).worth)
+	if o.peers {
+		for i := range r.candidates {
+			if c := &r.candidates[i]; c.shares || c.owned {
+				least = min(least, r.own(c, o).worth)
+			}
+		}
 	}
 	return least
 }
@@ -192,8 +195,8 @@ func (r *Router) own(c *candidate, o *outlook) own {
 	// The engine computes at least the last block anew.
 	matched := max(min(float64(c.blocks)*o.block, o.prompt-o.block), 0)
 	held := matched
-	if c.owned {
-		held += r.peers.guess * max(o.prompt-o.block-held, 0)
+	if o.peers {
+		held = r.guessed(c, o, held)
 	}
 	missed := max(o.prompt-held, o.block)
 	work := requestWork + missed + attention*missed*(held+missed/2)
@@ -205,9 +208,9 @@ func (r *Router) own(c *candidate, o *outlook) own {
 
 // ownOf is own, found once for all that hold the same.
 func (r *Router) ownOf(c *candidate, o *outlook) *own {
-	if c.blocks != o.blocks || c.owned {
+	if c.blocks != o.blocks || c.shares || c.owned {
 		o.own, o.blocks = r.own(c, o), c.blocks
-		if c.owned {
+		if c.shares || c.owned {
 			o.blocks = -1
 		}
 	}
@@ -223,17 +226,20 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 	if c.known {
 		brought = u.brought
 	}
-	brought.waiting *= o.heard
+	queued, running := brought.waiting*r.answers.work, brought.running
+	if t.coming = 0; o.peers {
+		queued, running, t.coming = u.company.queued, u.company.running, u.company.coming
+	}
 	pace := u.pace
 	joining := 0.0
 	t.ahead, t.step = 0, 0
 	if len(u.queue) > 0 || u.decoding > 0 {
 		t.ahead, t.step, joining = u.turn(now, pace, o.apart, r.flights)
 	}
-	t.ahead += brought.waiting * r.answers.work
+	t.ahead += queued
 	t.memory = r.memoryWait(u, o.prompt, c.known)
-	t.strain = stall * (float64(u.decoding) + brought.running) * pace
-	t.stalls = t.strain * (t.worth - (1-unavoidable)*o.least)
+	t.strain = stall * (float64(u.decoding) + running) * pace
+	t.stalls = t.strain*(t.worth-(1-unavoidable)*o.least) + t.coming*t.worth
 	t.delay = 0
 	if joining > 0 {
 		// Their first tokens come with ours, so what we add to the step they wait

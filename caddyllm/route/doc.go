@@ -33,7 +33,10 @@
 //
 // Where scrapes show that other gateways send to the same upstreams, a prompt's
 // owner, on which all gateways agree by hashing, is thought to hold a part of
-// what nobody here has seen: another gateway may have sent it there.
+// what nobody here has seen: another gateway may have sent it there. Their
+// prefills are overheard, as they make longer the steps of which passing streams
+// tell. And work costs more the more others send to an upstream, so that gateways
+// settle apart as far as the load lets them.
 //
 // # Reading guide
 //
@@ -42,7 +45,8 @@
 // evicted. cost.go is the formula, popular.go its discount for popular prefixes,
 // pulse.go its ear for steps, ties.go how ties fall. foreign.go is what scrapes
 // teach, learn.go what answers teach, suspect.go what silence teaches, peers.go
-// what the load of others teaches. snapshot.go shows it all.
+// what the load of others teaches, overhear.go what is heard of it, homes.go what
+// gateways agree on without a word. snapshot.go shows it all.
 //
 // Nothing here knows the time or chance but by arguments and Options.Seed. A
 // Router is not safe for concurrent use; a Pulse is.

@@ -57,7 +57,7 @@ func TestFC40AMissLooksAtLoad(t *testing.T) {
 	for i := range 100 {
 		if i%4 == 0 {
 			d.now = d.now.Add(time.Second)
-			d.scrape(0, 20, 4)
+			d.scrape(0, 20, float64(4+i/4%2)) // it moves, or it wouldn't be believed for long
 			d.scrape(1, 0, 0)
 		}
 		if d.serve(prompt("cold", 1, i, 8)).Index == 1 {

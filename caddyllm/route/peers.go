@@ -1,6 +1,9 @@
 package route
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // peers tells whether other gateways send to the same upstreams, and how many.
 // They share nothing and ask nobody: what a scrape shows beyond our own
@@ -9,9 +12,16 @@ type peers struct {
 	own, foreign float64 // requests at an upstream, sums over the last pages
 	pages        int
 
-	// guess (π) is the part of a prompt that its owner turned out to hold
-	// beyond what we know of; a mean over owned requests.
-	guess float64
+	each    spread  // how large requests are
+	rate    float64 // own work, prefill tokens per second; a mean over arrivals
+	rateAt  time.Duration
+	rateOld float64 // how much of arrivalsFor is behind rate, 0 to 1
+
+	// What upstreams turned out to hold beyond what we know of, as a part of it;
+	// means over answers.
+	sharing float64 // one of those that a popular beginning is left to, of that
+	owning  float64 // a prompt's owner, of a prompt without such a beginning
+	ending  float64 // the same, of what is behind one
 }
 
 const (
@@ -20,8 +30,11 @@ const (
 	peersMemory = 1 - 1.0/500
 	// peersAfter is the number of pages before peers are believed in, and
 	// peersFrom the load of theirs, relative to our own. Health checks and a
-	// curl now and then are not a gateway.
+	// curl now and then are not a gateway. peersSoon pages are enough if they
+	// show peersMany requests.
 	peersAfter = 50
+	peersSoon  = 10
+	peersMany  = 50
 	peersFrom  = 0.2
 	peersMax   = 64
 
@@ -31,14 +44,21 @@ const (
 	guessMemory = 0.98
 	guessMin    = 0.02
 
-	// peersHeard is the weight of the queue that peers bring, by a page of the
-	// past: all gateways see the same page, and would all shun and seek the
-	// same upstreams by it. 1 without peers, and 0.3 by decision replays of two
-	// and four gateways.
-	peersHeard = 0.3
+	// companyMemory is what a page's weight in the number of requests that others
+	// have at an upstream falls to with each later one.
+	companyMemory = 0.95
+	// companyFalls is how fast it falls at least where pages show less at once, as
+	// when one moves that stood still at a high value.
+	companyFalls = 0.7
+	// arrivalsFor is how long arrivals are looked at, seconds.
+	arrivalsFor = 30
+	// apartness is how much work at an upstream costs more for all the work that
+	// others send there, relative to the share of its time that theirs takes.
+	// Half of it, or twice as much, are within 3 % in replays of two gateways.
+	apartness = 3
 )
 
-func newPeers() peers { return peers{guess: guessFirst} }
+func newPeers() peers { return peers{sharing: guessFirst, owning: guessFirst, ending: guessFirst} }
 
 func (p *peers) note(own int, foreign others) {
 	p.own = p.own*peersMemory + float64(own)
@@ -48,49 +68,92 @@ func (p *peers) note(own int, foreign others) {
 
 // count is the number of gateways that seem to be, this one among them.
 func (p *peers) count() float64 {
-	if p.pages < peersAfter || p.foreign <= 0 || p.foreign < peersFrom*p.own {
+	if p.pages < peersAfter && (p.pages < peersSoon || p.foreign < peersMany) || p.foreign <= 0 || p.foreign < peersFrom*p.own {
 		return 1
 	}
 	return min(1+p.foreign/max(p.own, 1e-3*p.foreign), peersMax)
 }
 
-// owner finds the upstream that gateways agree on for a prompt without a word:
-// the first by rendezvous hashing of its first block that one upstream can
-// carry. A session that another gateway has served before is likely there.
-// It returns -1 where there are no peers, or nothing to agree on.
-func (r *Router) owner(q *Request) int {
-	if r.peers.count() <= 1 {
-		return -1
-	}
-	if len(q.Chain) == 0 {
-		return -1
-	}
-	all := float64(len(r.candidates))
-	i := 0
-	for i < min(len(q.Chain)-1, popularBlocks) && replication*r.popular.share(q.Chain[i])*all >= 1 {
-		i++
-	}
-	best, bestScore := -1, uint64(0)
-	for j := range r.candidates {
-		c := &r.candidates[j]
-		if score := mix(q.Chain[i] ^ c.up.hash); c.rank == sound && score >= bestScore {
-			best, bestScore = j, score
-		}
-	}
-	return best
-}
-
-// learnGuess takes in what the owner of a prompt held of it.
-func (p *peers) learnGuess(f *flight, cached float64) {
-	if unknown := f.prompt - f.matched; f.owned && unknown > 0 {
-		held := min(max(cached-f.matched, 0)/unknown, 1)
-		p.guess = max(p.guess*guessMemory+held*(1-guessMemory), guessMin)
-	}
-}
-
 // noteLoad tells peers from the pages of upstreams.
 func (r *Router) noteLoad(u *upstream, now time.Duration) {
-	if u.known(now) {
-		r.peers.note(u.inFlight(), u.brought)
+	if !u.known(now) {
+		return
+	}
+	r.peers.note(u.inFlight(), u.brought)
+	// A page is of a moment that we know but roughly, and shows less than we have
+	// now as often as more. A mean needs no more.
+	own := float64(u.inFlight())
+	all := min(u.load.Waiting.Value+u.load.Running.Value, maxForeign)
+	u.ours += (1 - companyMemory) * (own - u.ours)
+	u.theirs += (1 - companyMemory) * (all - own - u.theirs)
+	u.theirsMost = max(all, u.theirsMost*companyFalls)
+}
+
+// answered takes in a request of ours that was answered.
+func (p *peers) answered(now time.Duration, work float64) {
+	p.each.add(work)
+	gone := math.Exp(-max(now-p.rateAt, 0).Seconds() / arrivalsFor)
+	p.rate = p.rate*gone + work/arrivalsFor
+	p.rateOld = 1 - (1-p.rateOld)*gone
+	p.rateAt = now
+}
+
+// company is what peers have at an upstream.
+type company struct {
+	queued  float64 // work before a request sent now, prefill tokens
+	running float64 // requests
+	coming  float64 // what each token of ours costs for those that they will send, seconds
+}
+
+// others is how many requests of others an upstream has, a mean over pages.
+func (u *upstream) others() float64 { return min(max(u.theirs, 0), u.theirsMost) }
+
+// foreknow finds what peers have at the candidates, and which of them they would
+// send the prompt to.
+func (r *Router) foreknow(now time.Duration, q *Request, o *outlook) {
+	r.homes(q, o)
+	ours, known, running := 0.0, 0.0, 0.0
+	for i := range r.candidates {
+		if c := &r.candidates[i]; c.known {
+			known++
+			ours += c.up.ours
+			running += c.up.others()
+		}
+	}
+	if known == 0 || ours <= 0 {
+		known, ours = 1, 1
+	}
+	// Each request of theirs stands for as much work as one of ours.
+	per := 0.0
+	if p := &r.peers; p.rateOld > 0 {
+		per = p.rate / p.rateOld / ours
+	}
+	heard, sum := 0.0, 0.0
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		u := c.up
+		theirs := company{queued: -1, running: running / known}
+		if c.known {
+			theirs.running = u.others()
+		}
+		arriving := min(per*theirs.running, u.rate)
+		theirs.coming = apartness * arriving / (u.rate * u.rate)
+		if work, ok := u.overhear(now, arriving, &r.peers.each); ok {
+			theirs.queued = work
+			sum += work
+			heard++
+		}
+		u.company = theirs
+	}
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		waiting, theirs := o.unknown.waiting, &c.up.company
+		if c.known {
+			waiting = c.up.brought.waiting
+		}
+		if theirs.queued < 0 {
+			theirs.queued = sum / max(heard, 1)
+		}
+		theirs.queued = max(theirs.queued, waiting*r.answers.work)
 	}
 }

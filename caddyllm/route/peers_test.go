@@ -77,8 +77,10 @@ func TestAloneThereIsNoOwner(t *testing.T) {
 	}
 	q := prompt("new", 1, 3, 9)
 	d.pick(q)
-	if got := d.r.owner(q); got != -1 {
-		t.Errorf("upstream %d owns a prompt, though nobody else could have sent it there", got)
+	for i, c := range d.r.candidates {
+		if c.owned || c.shares || c.up.company != (company{}) {
+			t.Errorf("upstream %d is thought to have got something from others: %+v", i, c.up.company)
+		}
 	}
 }
 
@@ -93,7 +95,34 @@ func TestAnOwnerThatHoldsNothingIsNotBelievedIn(t *testing.T) {
 		d.r.FirstByte(d.now, c.Ticket)
 		d.r.Done(d.now, c.Ticket, Completed, &Usage{PromptTokens: q.Bytes / 4, CompletionTokens: 10, CachedTokens: c.MatchedTokens, CachedKnown: true})
 	}
-	if got := d.r.peers.guess; got > 2*guessMin {
+	if got := d.r.peers.ending; got > 2*guessMin {
 		t.Errorf("an owner is thought to hold %.2f of a prompt, want next to nothing", got)
+	}
+}
+
+// Where others send much, our own work costs more: gateways settle apart.
+func TestWorkCostsMoreWhereOthersSend(t *testing.T) {
+	d := newDesk(t, 2)
+	for i := range 40 {
+		d.serve(prompt("own", 1, i, 20))
+	}
+	moved := 0.0
+	for range peersAfter {
+		d.now = d.now.Add(time.Second)
+		for i, theirs := range []float64{6, 1} {
+			moved++
+			u := d.r.upstreams[d.r.slots[d.targets[i].ID]]
+			d.r.Scraped(d.now, d.targets[i].ID, &Load{Waiting: Known(0), Running: Known(float64(u.inFlight()) + theirs), PromptTokens: Known(moved)})
+		}
+		for i := range 4 {
+			d.serve(prompt(int(moved)*10+i, 20))
+		}
+	}
+	terms := d.r.Explain(d.now, prompt("cold", 20), d.targets)
+	if d.r.peers.count() <= 1 || terms[0].Stall < terms[1].Stall*2 {
+		t.Errorf("with 6 and 1 requests of others a prompt of ours takes %.4f and %.4f s from them", terms[0].Stall, terms[1].Stall)
+	}
+	if terms[0].Queue > terms[1].Queue {
+		t.Errorf("what others will send is taken to come first: it waits for %.4f and %.4f s", terms[0].Queue, terms[1].Queue)
 	}
 }

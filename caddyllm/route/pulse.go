@@ -14,6 +14,11 @@ type Pulse struct {
 	epoch time.Time
 	last  atomic.Int64 // the last step's end, nanoseconds since epoch
 	step  atomic.Int64 // length of a step without a prefill, nanoseconds; 0 if none was heard
+
+	// The last run of steps with a prefill, one after the other: when it began
+	// and ended, nanoseconds since epoch, and the length of its last step. All
+	// are 0 if there was none.
+	runFrom, runUntil, runStep atomic.Int64
 }
 
 const (
@@ -28,6 +33,8 @@ const (
 	stepShorter = 1
 	stepOf      = 8
 	stepGrain   = 256
+	// A step longShare times as long as one without a prefill has one.
+	longShare = 2
 )
 
 // Beat tells that a chunk of a stream came, and how long after the one before
@@ -51,7 +58,20 @@ func (p *Pulse) Beat(at time.Time, gap time.Duration) {
 	} else {
 		step += step / stepGrain
 	}
-	p.step.Store(max(step, stepGrain))
+	step = max(step, stepGrain)
+	p.step.Store(step)
+	if int64(gap) > longShare*step {
+		p.long(int64(at.Sub(p.epoch)), int64(gap), step)
+	}
+}
+
+// long notes a step with a prefill.
+func (p *Pulse) long(end, gap, step int64) {
+	if end-gap > p.runUntil.Load()+step {
+		p.runFrom.Store(end - gap)
+	}
+	p.runUntil.Store(end)
+	p.runStep.Store(gap)
 }
 
 // heard is when the last step ended, and how long one without a prefill is.
@@ -68,4 +88,9 @@ func (p *Pulse) rest(now time.Duration) float64 {
 		return 0
 	}
 	return (step - since).Seconds()
+}
+
+// run is the last run of steps with a prefill, and the length of its last step.
+func (p *Pulse) run() (from, until, step time.Duration) {
+	return time.Duration(p.runFrom.Load()), time.Duration(p.runUntil.Load()), time.Duration(p.runStep.Load())
 }

@@ -15,15 +15,17 @@ type flight struct {
 	text       float64  // bytes of the prompt that tokens are estimated from
 	model      uint64
 	stream     bool
-	sequences  int  // answers asked for, which engines count one by one
-	owned      bool // sent to the owner that peers agree on
+	sequences  int     // answers asked for, which engines count one by one
+	shares     bool    // sent to one of those that peers agree on for what is popular of it
+	owned      bool    // sent to the owner that peers agree on
+	popular    float64 // tokens that it begins with and one upstream can't carry; 0 without peers
 	decoding   bool
 	counted    uint32 // among those that wait, in the table of that number
 	sent       time.Duration
 }
 
 // reserve notes the request on the chosen upstream.
-func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, block float64) Ticket {
+func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, o *outlook) Ticket {
 	place := uint32(len(r.flights))
 	if n := len(r.unused); n > 0 {
 		place, r.unused = r.unused[n-1], r.unused[:n-1]
@@ -37,7 +39,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		up:         u,
 		chain:      append(f.chain[:0], q.Chain...),
 		work:       t.work,
-		room:       t.prompt - min(t.matched, block*float64(r.shared(q, u))) + r.answer(q),
+		room:       t.prompt - min(t.matched, o.block*float64(r.shared(q, u))) + r.answer(q),
 		blocks:     c.blocks,
 		prompt:     t.prompt,
 		matched:    t.matched,
@@ -45,7 +47,9 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		model:      q.Model,
 		stream:     q.Stream,
 		sequences:  min(max(q.Sequences, 1), maxSequences),
+		shares:     c.shares,
 		owned:      c.owned,
+		popular:    o.popular,
 		sent:       now,
 	}
 	r.popular.note(q.Chain, len(r.candidates))

@@ -114,7 +114,7 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 	r.terms(now, c, &o, &t)
 	return Choice{
 		Index:         best,
-		Ticket:        r.reserve(now, q, c, &t, o.block),
+		Ticket:        r.reserve(now, q, c, &t, &o),
 		Reason:        o.reason(c),
 		PromptTokens:  int(t.prompt),
 		MatchedTokens: int(t.matched),

@@ -51,7 +51,6 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 	o := outlook{
 		prompt: min(r.tokens.of(q.Model)*float64(max(q.Bytes, 0))+float64(max(q.ExtraTokens, 0)), max(slices.Max(capacities), longPrompt), maxPrompt),
 		block:  r.blockTokens(q.Model),
-		heard:  1,
 		apart:  r.apart.share(),
 	}
 	for _, b := range known {
@@ -64,9 +63,8 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 
 	r.candidates = all
 	r.weights = plainWeights(r, q)
-	if owner := r.owner(q); owner >= 0 {
-		all[owner].owned = true
-		o.heard = peersHeard
+	if o.peers = r.peers.count() > 1; o.peers {
+		r.foreknow(now, q, &o)
 	}
 	o.least = math.Inf(1)
 	for i := range all {
@@ -82,7 +80,7 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 		spared := (1 - unavoidable) * o.least * t.strain
 		c.cost, c.first = t.cost-spared, t.first
 		if c.home {
-			c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+t.strain) - spared
+			c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+t.strain+t.coming) - spared
 		}
 		if c.rank < all[best].rank || c.rank == all[best].rank && c.cost < all[best].cost {
 			best = i
@@ -204,7 +202,7 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 						t.Fatalf("seed %d, step %d: candidate %d is passed over, and may be as good as the best: %+v, %+v", seed, step, i, w, best)
 					}
 				}
-				if math.Abs(c.cost-w.cost) > 1e-12*math.Abs(w.cost) || c.first != w.first || c.blocks != w.blocks || c.rank != w.rank || c.probe != w.probe || c.owned != w.owned {
+				if math.Abs(c.cost-w.cost) > 1e-12*math.Abs(w.cost) || c.first != w.first || c.blocks != w.blocks || c.rank != w.rank || c.probe != w.probe || c.owned != w.owned || c.shares != w.shares {
 					t.Fatalf("seed %d, step %d: candidate %d is %+v, plainly %+v", seed, step, i, c, w)
 				}
 			}

@@ -72,6 +72,12 @@ type history struct {
 	foreign     others        // of the last scrape alone
 	movedAt     time.Duration // when the page last changed
 
+	ours, theirs float64       // requests in flight, means over pages; theirs below 0 says that there are none
+	theirsMost   float64       // as far as the last pages show that many
+	company      company       // of peers, as last looked at
+	ranFrom      time.Duration // the run of steps with a prefill that ran is of
+	ran          float64       // own work whose first token came in it, prefill tokens
+
 	factor float64 // of the scraped capacity, from what answers told
 	audit  audit
 	told   [forms]int8 // silences that still are answers, by form of usage
@@ -162,6 +168,7 @@ func (u *upstream) begin(f *flight) {
 	u.queued -= f.work
 	u.roomAhead -= f.room
 	u.room += f.room
+	u.noteRan(f.work)
 }
 
 // leave takes a request out of queue or batch.

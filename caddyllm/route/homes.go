@@ -1,0 +1,88 @@
+package route
+
+import (
+	"math"
+	"sort"
+)
+
+// homes finds the upstreams that gateways agree on for a prompt without a word.
+// What one upstream can carry has an owner, the first by rendezvous hashing: a
+// session that another gateway has served before is likely there. A beginning
+// that is too popular for one is left to some of them by the same hash, in the
+// measure of the share of requests that carry it, and what is behind has its
+// owner among those.
+func (r *Router) homes(q *Request, o *outlook) {
+	if len(q.Chain) == 0 {
+		return
+	}
+	all := float64(len(r.candidates))
+	rest := sort.Search(min(len(q.Chain)-1, popularBlocks), func(i int) bool {
+		return replication*r.popular.share(q.Chain[i])*all < 1
+	})
+	if rest > 0 {
+		o.popular = float64(rest) * o.block
+		share := r.popular.share(q.Chain[rest-1])
+		// The key is where the most popular part of it ends: the prompts of a
+		// tenant must not follow that which all tenants begin with.
+		begin := sort.Search(rest-1, func(i int) bool { return r.popular.share(q.Chain[i]) < 2*share })
+		least := math.MaxUint64 * (1 - min(replication*share, 1))
+		first := r.first(q.Chain[begin], false)
+		for i := range r.candidates {
+			c := &r.candidates[i]
+			c.shares = c.rank == sound && (i == first || float64(mix(q.Chain[begin]^c.up.hash)) >= least)
+		}
+	}
+	if owner := r.first(q.Chain[rest], rest > 0); owner >= 0 {
+		r.candidates[owner].owned = true
+	}
+}
+
+// first is the sound candidate that is first by rendezvous hashing, of all or of
+// those that share; -1 if there is none.
+func (r *Router) first(key uint64, sharing bool) int {
+	best, bestScore := -1, uint64(0)
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		if score := mix(key ^ c.up.hash); c.rank == sound && (c.shares || !sharing) && score >= bestScore {
+			best, bestScore = i, score
+		}
+	}
+	return best
+}
+
+// guessed is how much of a prompt a candidate holds, with what peers may have
+// left there: so much is known.
+func (r *Router) guessed(c *candidate, o *outlook, known float64) float64 {
+	held := known
+	if c.shares {
+		held += r.peers.sharing * max(o.popular-held, 0)
+	}
+	if c.owned {
+		guess := r.peers.owning
+		if o.popular > 0 {
+			guess = r.peers.ending
+		}
+		held += guess * max(o.prompt-o.block-max(held, o.popular), 0)
+	}
+	return held
+}
+
+// learnGuess takes in what an upstream held that peers would have chosen.
+func (p *peers) learnGuess(f *flight, cached float64) {
+	learn := func(guess *float64, from, until float64) {
+		if until > from {
+			held := min(max(cached-from, 0)/(until-from), 1)
+			*guess = max(*guess*guessMemory+held*(1-guessMemory), guessMin)
+		}
+	}
+	if f.shares {
+		learn(&p.sharing, f.matched, f.popular)
+	}
+	switch {
+	case !f.owned:
+	case f.popular == 0:
+		learn(&p.owning, f.matched, f.prompt)
+	case cached >= f.popular:
+		learn(&p.ending, max(f.matched, f.popular), f.prompt)
+	}
+}
