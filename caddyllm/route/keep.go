@@ -19,9 +19,9 @@ type kept struct {
 }
 
 // keepShare is the part of an upstream's cache that may be put there before a
-// running request's blocks are touched again. What is put may have been there
-// already, so that they are never late; a half costs at most two touches for each
-// block put.
+// running request's blocks are touched again. What was there before doesn't count:
+// a crowd on one document would have all of it touched for each of them again and
+// again. A half leaves as much for what others touch meanwhile.
 const keepShare = 0.5
 
 // keep has the blocks of a request stay in the model as long as it runs. They were

@@ -22,13 +22,15 @@ const (
 	// upstream: the window that decision replays were best with.
 	windowPerUpstream = 25
 	windowMax         = 4096
-	// popularBlocks is how many leading blocks of a prompt can be popular:
-	// what many prompts share is at their beginning.
-	popularBlocks = 128
+	// popularBlocks is how many leading blocks of a prompt can be popular: what
+	// many prompts share is at their beginning. It is 32,768 tokens: with a quarter
+	// of that, a crowd on a document of 20,000 waited 1.6 times as long as with the
+	// greedy oracle at 90 % of the knee, since most of a copy counted whole.
+	popularBlocks = 512
 	// countsPerRequest sizes the table, so that collisions alone make no block
-	// look as if one upstream couldn't carry it: 128 blocks of 25·N requests
-	// over 64 times as many places are 2 requests, a share of 0.08/N.
-	countsPerRequest = 64
+	// look as if one upstream couldn't carry it: 512 blocks of 25·N requests
+	// over 128 times as many places are 4 requests, a share of 0.16/N.
+	countsPerRequest = 128
 	// waitingPerUpstream is how many waiting requests for each upstream there are
 	// taken to be at least: a few that wait for the same are no crowd. By replays
 	// of flash and tenants on 4, 8 and 16 engines, 2 and 5 are within 2 % of 3.
@@ -85,7 +87,7 @@ func (p *popularity) leave(chain []uint64, table uint32) {
 }
 
 // resize follows the number of upstreams. The table grows to the most there
-// were, and no further than windowMax needs: 1 MiB.
+// were, and no further than windowMax needs: 2 MiB.
 func (p *popularity) resize(size int) {
 	if size == p.size {
 		return

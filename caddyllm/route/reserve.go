@@ -59,7 +59,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 	}
 	if u.slot >= 0 {
 		r.index.Put(u.slot, f.chain)
-		u.puts += uint64(len(q.Chain))
+		u.puts += uint64(len(q.Chain) - int(c.blocks))
 	}
 	u.enqueue(now, place, f)
 	return Ticket(uint64(f.generation)<<32 | uint64(place))

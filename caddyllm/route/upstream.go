@@ -49,7 +49,7 @@ type history struct {
 	waiting   int // sequences of the queue
 	answering int // own requests with a first token
 	popular   *popularity
-	puts      uint64 // blocks put into the model of its cache
+	puts      uint64 // blocks that came into the model of its cache, or were touched for those that run
 	kept      []kept // own streams by when their blocks were touched, and some that ended
 	due       int    // mates of the last first token that haven't come
 
