@@ -106,8 +106,9 @@ func (tr traffic) advanced(t testing.TB, random *rand.Rand, moments []moment) (t
 		}
 		tr.hand(t, e, ev)
 	}
-	end := moments[len(moments)-1].at
-	for at := tr.events[len(tr.events)-1].at; at < end; at += 1 + time.Duration(random.Int64N(int64(20*time.Millisecond))) {
+	last := tr.events[len(tr.events)-1].at // may be the cancellation of what ended before
+	end := max(moments[len(moments)-1].at, last)
+	for at := last; at < end; at += 1 + time.Duration(random.Int64N(int64(20*time.Millisecond))) {
 		if err := reach(at); err != nil {
 			return told, steady, err
 		}
