@@ -139,7 +139,7 @@ func checkError(t *testing.T, w *httptest.ResponseRecorder) {
 		t.Fatalf("error %s: %v", w.Body, err)
 	}
 	switch {
-	case e.Detail != "" && (w.Code == 404 || w.Code == 405):
+	case e.Detail != "" && (w.Code == 404 || w.Code == 405) || e.Detail == unreadable.message && w.Code == 400:
 	case e.Type == "error" && e.Error.Message != "" && e.Error.Type != "":
 	case e.Error.Message != "" && e.Error.Type != "" && e.Error.Code == w.Code:
 	default:
