@@ -120,8 +120,13 @@ func (s *Scanner) messages(v span) {
 
 func (s *Scanner) message(v span) {
 	var f [nMessageFields]span
-	note(&s.lexer, v, messageFieldOf, f[:])
+	noted := note(&s.lexer, v, messageFieldOf, f[:])
 	s.mark(lMessage)
+	if noted&^(1<<mRole|1<<mContent) == 0 { // as most messages are
+		s.labelled(lRole, f[mRole])
+		s.content(f[mContent], 0)
+		return
+	}
 	s.labelled(lRole, f[mRole])
 	s.labelled(lName, f[mName])
 	s.labelled(lID, f[mCallID])

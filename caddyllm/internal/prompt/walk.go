@@ -68,27 +68,27 @@ func (w *walk) fail(i int) bool {
 }
 
 // note puts the values of an object's members into out, by the field that their
-// names are, the last of duplicates. It is a walk as well, one whose state stays
-// in registers.
-func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) {
+// names are, the last of duplicates, and returns a bit for each field that there
+// is. It is a walk as well, one whose state stays in registers.
+func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint64) {
 	w := l.enter(v)
 	var value span
 	for i, m := w.pos, w.mark; ; i = int(value.to) {
 		i = l.space(i)
 		if l.broken || l.at(i) == '}' {
-			return
+			return noted
 		}
 		if w.started {
 			if l.at(i) != ',' {
 				l.fail(i)
-				return
+				return noted
 			}
 			i = l.space(i + 1)
 		}
 		w.started = true
 		if l.at(i) != '"' {
 			l.fail(i)
-			return
+			return noted
 		}
 		if l.marked(i, m) {
 			k := &l.marks[m]
@@ -98,11 +98,11 @@ func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) {
 		}
 		if i = l.space(int(w.key.to)); w.key.cut() || l.at(i) != ':' {
 			l.fail(i)
-			return
+			return noted
 		}
 		if i = l.space(i + 1); i >= len(l.body) {
 			l.fail(i)
-			return
+			return noted
 		}
 		if l.marked(i, m) {
 			k := &l.marks[m]
@@ -112,6 +112,7 @@ func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) {
 		}
 		if f := of(w.name()); f != 0 {
 			out[f] = value
+			noted |= 1 << f
 		}
 	}
 }
