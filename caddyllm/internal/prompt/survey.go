@@ -40,7 +40,7 @@ func (l *lexer) survey(i int) int {
 	l.depth, l.dirty, l.quote = 0, -1, 0
 	var (
 		inside bool   // a string is open
-		from   int    // where it begins, or the last one did
+		from   int    // where it begins, or the one before did
 		gap    = i    // the first byte outside of strings that wasn't looked at
 		carry  uint64 // 1 if the first byte is escaped
 		rest   [stride]byte
@@ -58,17 +58,17 @@ func (l *lexer) survey(i int) int {
 		if carry = 0; slash != 0 {
 			escaped, carry = escapedBy(slash, escaped)
 		}
-		odd := uint64(0) // escapes that aren't canonical
-		for m := escaped &^ (quote | slash); m != 0; m &= m - 1 {
-			if p := place(bits.TrailingZeros64(m)) & (stride - 1); !shortest[b[p]] {
-				odd |= 1 << p
+		closing := quote &^ escaped // or opening
+		odd := uint64(0)            // escapes that aren't canonical
+		if closing != 0 || l.dirty < from {
+			closing = inOrder(closing)
+			for m := escaped &^ (quote | slash); m != 0; m &= m - 1 {
+				if p := place(bits.TrailingZeros64(m)) & (stride - 1); !shortest[b[p]] {
+					odd |= 1 << p
+				}
 			}
 		}
-		real := quote &^ escaped
-		if real != 0 {
-			real = inOrder(real)
-		}
-		for m := real; m != 0; m &= m - 1 {
+		for m := closing; m != 0; m &= m - 1 {
 			bit := bits.TrailingZeros64(m)
 			p := at + bit
 			if !inside {
@@ -138,26 +138,15 @@ func (l *lexer) since(from int) state {
 func (l *lexer) between(k, to int) int {
 	body := l.body
 	for k < to {
-		if k+8 <= to { // as among numbers
-			w := binary.LittleEndian.Uint64(body[k:])
-			if w&(highs|highs>>1) == 0 {
-				if (w-('!'*ones))&highs != 0 {
-					l.dirty = k + 7 // or before
-				}
-				k += 8
-				continue
-			}
-		}
-		switch c := body[k]; c {
-		case ' ', '\n', '\t', '\r':
-			l.dirty = k
-		case '{', '[':
+		switch c := body[k]; {
+		case c == ',' || c == ':':
+		case c|0x20 == '{': // or [
 			if l.depth++; l.depth > maxDepth {
 				l.broken = true
 				return k
 			}
 			l.open(k, c == '{')
-		case '}', ']':
+		case c|0x20 == '}': // or ]
 			if l.depth == 0 || !l.close(k+1, c == '}') {
 				l.broken = true
 				return k
@@ -165,9 +154,18 @@ func (l *lexer) between(k, to int) int {
 			if l.depth--; l.depth == 0 {
 				return k + 1
 			}
-		case '\\':
+		case c <= ' ':
+			l.dirty = k
+		case c == '\\':
 			l.broken = true // it would take part in the look at strings
 			return k
+		case k+8 <= to: // a number, and maybe many of them
+			if w := binary.LittleEndian.Uint64(body[k:]); w&(highs|highs>>1) == 0 {
+				if (w-('!'*ones))&highs != 0 {
+					l.dirty = k + 7 // or before
+				}
+				k += 7
+			}
 		}
 		k++
 	}
