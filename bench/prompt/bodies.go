@@ -16,7 +16,12 @@ import (
 type body struct {
 	name string
 	text []byte
+	goal float64 // how many times as fast as encoding/json the scanner has to be
 }
+
+// asked is the goal for chats. What agents send beside them is to be faster than
+// with any library.
+const asked = 20
 
 // chatOf is a chat body of about n bytes: prose and code with the escapes that
 // both have.
@@ -42,6 +47,75 @@ func chatOf(n int) []byte {
 	}
 	b.WriteString("]}")
 	return []byte(b.String())
+}
+
+// agentOf is a chat body of about n bytes of an agent: definitions of tools, calls
+// whose arguments are JSON within a string, and results that are JSON or code.
+func agentOf(n int) []byte {
+	r := rand.New(rand.NewPCG(3, 3))
+	words := strings.Fields("the path of a file or directory to read from search pattern limit offset name user order item price status returns all that match")
+	some := func(n int) string {
+		text := make([]string, n)
+		for i := range text {
+			text[i] = words[r.IntN(len(words))]
+		}
+		return strings.Join(text, " ")
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"model":"m","stream":true,"messages":[{"role":"system","content":` + string(quoted(some(200))) + `}`)
+	for i := 0; b.Len() < n-n/4; i++ {
+		arguments := fmt.Sprintf(`{"query": %q, "limit": %d, "exact": true}`, some(3), r.IntN(100))
+		fmt.Fprintf(&b, `,{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"tool_%d","arguments":%s}}]}`, i, r.IntN(12), quoted(arguments))
+		var result strings.Builder
+		for result.Len() < 1500 {
+			if i%2 == 0 {
+				fmt.Fprintf(&result, `{"id": %d, "name": %q, "price": %d.5, "tags": [%q, %q]}, `, r.IntN(1e6), some(2), r.IntN(900), some(1), some(1))
+			} else {
+				fmt.Fprintf(&result, "func f%d(%s string) error {\n\tif x[%d] < len(%q) && ok {\n\t\treturn nil\n\t}\n}\n", r.IntN(99), some(1), r.IntN(9), some(2))
+			}
+		}
+		fmt.Fprintf(&b, `,{"role":"tool","tool_call_id":"call_%d","content":%s}`, i, quoted(result.String()))
+	}
+	b.WriteString(`],"tools":[`)
+	for i := 0; i == 0 || b.Len() < n; i++ {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"type":"function","function":{"name":"tool_%d","description":%s,"parameters":{"type":"object","properties":{`, i, quoted(some(30)))
+		for k := range 4 {
+			if k > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `"%s_%d":{"type":"string","description":%s}`, some(1), k, quoted(some(8)))
+		}
+		b.WriteString(`},"required":["query"],"additionalProperties":false}}}`)
+	}
+	b.WriteString("]}")
+	return b.Bytes()
+}
+
+// asciiOf is a chat body of about n bytes in Chinese, as Python writes it unless
+// told otherwise: all of it in escapes, and spaces behind colons and commas.
+func asciiOf(n int) []byte {
+	r := rand.New(rand.NewPCG(4, 4))
+	var b bytes.Buffer
+	b.WriteString(`{"model": "m", "messages": [{"role": "system", "content": "You help."}`)
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, `, {"role": %q, "content": "`, []string{"user", "assistant"}[i%2])
+		for range 300 {
+			switch r.IntN(20) {
+			case 0:
+				b.WriteString(`\u3002\n`)
+			case 1:
+				b.WriteString(" GPU ")
+			default:
+				fmt.Fprintf(&b, `\u%04x`, 0x4e00+r.IntN(0x5000))
+			}
+		}
+		b.WriteString(`"}`)
+	}
+	b.WriteString("]}")
+	return b.Bytes()
 }
 
 // imageOf is a chat body with an image of n bytes of base64.
@@ -116,7 +190,7 @@ func ofTaubench(file string) (body, error) {
 	if err := json.Compact(&compact, best); err != nil {
 		return body{}, err
 	}
-	return body{"recorded chat with tools", fmt.Appendf(nil, `{"model":"gpt-4o","messages":%s,"temperature":0}`, compact.Bytes())}, nil
+	return body{"recorded chat with tools", fmt.Appendf(nil, `{"model":"gpt-4o","messages":%s,"temperature":0}`, compact.Bytes()), asked}, nil
 }
 
 func ofMiniswe(file string) (body, error) {
@@ -139,7 +213,7 @@ func ofMiniswe(file string) (body, error) {
 		}
 		if b.Len() >= wanted {
 			b.WriteString("]}")
-			return body{"recorded chat about code", b.Bytes()}, nil
+			return body{"recorded chat about code", b.Bytes(), asked}, nil
 		}
 	}
 	return body{}, errors.New("the recording is too short")

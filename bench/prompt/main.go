@@ -24,14 +24,19 @@ func main() {
 
 func run(data string, rounds int) bool {
 	bodies := []body{
-		{"32 KB chat", chatOf(32 << 10)},
-		{"1 MB chat", chatOf(1 << 20)},
-		{"10 MB with an image", imageOf(10 << 20)},
+		{"32 KB chat", chatOf(32 << 10), asked},
+		{"1 MB chat", chatOf(1 << 20), asked},
+		{"10 MB with an image", imageOf(10 << 20), asked},
+	}
+	dense := []body{
+		{"32 KB of an agent", agentOf(32 << 10), 1},
+		{"32 KB in escapes", asciiOf(32 << 10), 1},
 	}
 	real, err := recorded(data)
 	if err != nil {
 		fmt.Printf("recorded conversations: not measured: %v\n\n", err)
 	}
+	real = append(real, dense...)
 	bodies = append(bodies, real...)
 	head := bodies[1].text[:len(bodies[1].text)/2]
 
@@ -39,7 +44,7 @@ func run(data string, rounds int) bool {
 	for _, b := range bodies {
 		all = append(all, newSeries("scanner", b, scan(true)))
 	}
-	all = append(all, newSeries("scanner", body{"half of the 1 MB chat", head}, scan(false)))
+	all = append(all, newSeries("scanner", body{"half of the 1 MB chat", head, asked}, scan(false)))
 	for _, b := range append(bodies[:1:1], real...) {
 		for _, r := range rivals {
 			all = append(all, newSeries(r.name, b, r.run))
@@ -80,7 +85,7 @@ func bounds(all []*series) bool {
 		}
 		least := 1.0
 		if s.by == decodeOnly {
-			least = 20
+			least = s.body.goal
 		}
 		f := s.against(find(all, "scanner", s.body.name))
 		say(f >= least, "%s: %.1f times as fast as %s, at least %.0f", s.body.name, f, s.by, least)

@@ -26,7 +26,9 @@ func scan(complete bool) func([]byte) {
 // decodeOnly doesn't even hash.
 const decodeOnly = "encoding/json into structs"
 
-// rivals find model, roles, contents and tool calls, and hash the texts.
+// rivals find model, tools, roles, contents and tool calls, and hash the texts.
+// What tools are they don't ask: other white space there, or other escapes, are
+// other tools for them.
 var rivals = []struct {
 	name string
 	run  func([]byte)
@@ -39,8 +41,9 @@ var rivals = []struct {
 }
 
 type chat struct {
-	Model    string `json:"model"`
-	Stream   bool   `json:"stream"`
+	Model    string          `json:"model"`
+	Stream   bool            `json:"stream"`
+	Tools    json.RawMessage `json:"tools"`
 	Messages []struct {
 		Role       string `json:"role"`
 		Name       string `json:"name"`
@@ -87,6 +90,7 @@ func (h *hasher) seal() { h.hashes = h.chain.Seal(1) }
 func hashChat(c *chat) {
 	h := &hashing
 	h.reset()
+	h.addBytes(c.Tools)
 	for i := range c.Messages {
 		m := &c.Messages[i]
 		h.add(m.Role)
@@ -108,6 +112,10 @@ func withFastjson(body []byte) {
 	}
 	h := &hashing
 	h.reset()
+	if tools := v.Get("tools"); tools != nil {
+		h.buf = tools.MarshalTo(h.buf[:0])
+		h.addBytes(h.buf)
+	}
 	for _, m := range v.GetArray("messages") {
 		h.addBytes(m.GetStringBytes("role"))
 		h.addBytes(m.GetStringBytes("content"))
@@ -122,6 +130,7 @@ func withFastjson(body []byte) {
 func withGjson(body []byte) {
 	h := &hashing
 	h.reset()
+	h.add(gjson.GetBytes(body, "tools").Raw)
 	gjson.GetBytes(body, "messages").ForEach(func(_, m gjson.Result) bool {
 		h.add(m.Get("role").Str)
 		h.add(m.Get("content").Str)
