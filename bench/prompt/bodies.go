@@ -24,9 +24,9 @@ type body struct {
 const asked = 20
 
 // chatOf is a chat body of about n bytes: prose and code with the escapes that
-// both have.
-func chatOf(n int) []byte {
-	r := rand.New(rand.NewPCG(1, 1))
+// both have. Other seeds make other chats.
+func chatOf(n int, seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder
 	b.WriteString(`{"model":"meta-llama/Llama-3.1-8B-Instruct","temperature":0.2,"stream":true,"messages":[{"role":"system","content":"You help."}`)
 	for i := 0; b.Len() < n; i++ {

@@ -23,6 +23,16 @@ func scan(complete bool) func([]byte) {
 	}
 }
 
+// scanEach scans one body after the other.
+func scanEach(bodies [][]byte) func([]byte) {
+	one := scan(true)
+	return func([]byte) {
+		for _, body := range bodies {
+			one(body)
+		}
+	}
+}
+
 // decodeOnly doesn't even hash.
 const decodeOnly = "encoding/json into structs"
 
