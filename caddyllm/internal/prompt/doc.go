@@ -11,17 +11,22 @@
 // a copy. Between the pieces stand marks, a quote and a letter. Text has quotes
 // behind backslashes only, so none can forge the border of a message.
 //
-// A survey looks at each byte of the body once and notes where long values
-// end; walks over what is of interest then step over the rest, and feed the
-// text in canonical order. Start reading with Scanner.Scan (scan.go); survey.go,
-// lex.go and walk.go go through raw JSON, fields.go knows the names, chat.go,
-// tools.go and batch.go the shapes of prompts, verbatim.go what is printed as it
-// came, media.go and estimate.go what is not text, billing.go a line that is no
+// Schemas and arguments stand in it as JSON without white space, which can't be
+// taken for marks either: where a value begins is known, and brackets end it.
+//
+// A survey looks at each byte of the body once and notes where values end, and
+// which are canonical as they stand; walks over what is of interest then step
+// over the rest, and feed the text in canonical order. Start reading with
+// Scanner.Scan (scan.go); survey.go, stops.go, lex.go and walk.go go through raw
+// JSON, fields.go knows the names, chat.go, tools.go and batch.go the shapes of
+// prompts, verbatim.go what is printed as it came, duplicates.go keys that come
+// twice, media.go and estimate.go what is not text, billing.go a line that is no
 // part of the key, feed.go the canonical stream.
 //
 // Known limits, all of which cost at most a less good choice of upstream:
-//   - Values outside the prompt are checked for balanced brackets and closed
-//     strings only; the engine is the judge of the rest.
+//   - Values outside the prompt, and schemas and arguments, are checked for
+//     balanced brackets and closed strings only; the engine is the judge of the
+//     rest.
 //   - Of duplicate keys the last counts, as in Python. Behind the first 16,384
 //     keys of one tool's schema or one call's arguments all of them count.
 //   - Numbers in tools are told apart by spelling: 1.0 is not 1.

@@ -60,6 +60,8 @@ func (f *feed) sum() uint64 {
 	return f.digest.Sum64()
 }
 
+// flush is rare, and room, which calls it, is to be inlined.
+//
 //go:noinline
 func (f *feed) flush() {
 	if f.n > 0 {

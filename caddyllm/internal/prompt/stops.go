@@ -67,11 +67,11 @@ func look(b *[stride]byte) (quote, slash uint64) {
 
 // lookWide is look where not all is ASCII, whose sums would carry.
 func lookWide(b *[stride]byte) (quote, slash uint64) {
-	for k := range stride / 8 {
-		w := binary.LittleEndian.Uint64(b[8*k:])
+	for k := 0; k < stride; k += 8 {
+		w := binary.LittleEndian.Uint64(b[k:])
 		low := w & lows
-		quote |= ((low ^ quotes) + lows | w) & highs >> (7 - k)
-		slash |= ((low ^ slashes) + lows | w) & highs >> (7 - k)
+		quote = quote>>1 | ((low^quotes)+lows|w)&highs
+		slash = slash>>1 | ((low^slashes)+lows|w)&highs
 	}
 	return ^quote, ^slash
 }
