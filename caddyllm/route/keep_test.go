@@ -74,8 +74,8 @@ func TestThoseWhoRunAreTouchedInTurn(t *testing.T) {
 		d.r.FirstByte(d.now, d.pick(prompt("running", 1, c, 299)).Ticket)
 	}
 	settled := 0
-	for c := range 20 {
-		next := d.pick(prompt("next", 1, c, 999))
+	for c := range 40 {
+		next := d.pick(prompt("next", 1, c, 499))
 		does("FirstByte", 0, func() { d.r.FirstByte(d.now, next.Ticket) })
 		for ; d.r.Unsettled(); settled++ {
 			does("Settle", 0, d.r.Settle)
@@ -101,10 +101,10 @@ func TestThoseWhoRunFillTheCache(t *testing.T) {
 	d := newDesk(t, 1)
 	const capacity = 4000 // blocks
 	d.r.Scraped(d.now, d.targets[0].ID, &Load{Waiting: Known(0), Running: Known(0), CapacityTokens: Known(capacity * 64)})
-	for c := range 20 {
+	for c := range 40 {
 		d.r.FirstByte(d.now, d.pick(prompt("running", 1, c, 999)).Ticket)
 		for calls := 0; d.r.Unsettled(); calls++ {
-			if d.r.Settle(); calls > 40 {
+			if d.r.Settle(); calls > 200 {
 				t.Fatalf("with %d that run, %d calls of Settle leave something", c+1, calls)
 			}
 		}

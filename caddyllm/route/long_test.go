@@ -1,12 +1,16 @@
 package route
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prefix"
+)
 
 // A prompt of 16 MiB holds up nobody for a millisecond: no call notes, renews or
 // forgets more of it than a bound, and after some calls of Settle all is as if one
 // had.
 func TestALongPromptHoldsUpNobody(t *testing.T) {
-	const blocks, most = 1 << 16, 1 << 10
+	const blocks, most = 1 << 16, prefix.AtOnce
 	for _, end := range []End{Completed, Cancelled} {
 		d := newDesk(t, 1)
 		d.r.Scraped(d.now, d.targets[0].ID, &Load{Waiting: Known(0), Running: Known(0), CapacityTokens: Known(1e7)})

@@ -58,6 +58,9 @@ func (d *desk) serve(q *Request) Choice {
 	d.r.FirstByte(d.now, c.Ticket)
 	d.now = d.now.Add(100 * time.Millisecond)
 	d.r.Done(d.now, c.Ticket, Completed, nil)
+	for d.r.Unsettled() {
+		d.r.Settle()
+	}
 	return c
 }
 

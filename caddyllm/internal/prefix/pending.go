@@ -3,7 +3,7 @@ package prefix
 // AtOnce is how many blocks one call notes or forgets. Each takes less than a
 // microsecond, as a rule, so nobody who waits for the index waits for a
 // millisecond.
-const AtOnce = 1 << 10
+const AtOnce = 1 << 9
 
 // maxJobs bounds what is put off; what comes when there are so many is let be:
 // some blocks of a long prompt aren't remembered, or are for too long.
