@@ -74,10 +74,10 @@ fidelity:
 # The short form is for every change.
 DATA ?= ../shared/data
 replay:
-	$(GO) run ./cmd/llmreplay table --data $(DATA)
+	$(GO) run ./cmd/llmreplay table --data $(DATA) --parallel 2
 
 replay-short:
-	$(GO) run ./cmd/llmreplay table --data $(DATA) --short --budget 3m
+	$(GO) run ./cmd/llmreplay table --data $(DATA) --short --budget 3m --parallel 2
 
 # The rates that the table's shares are of, searched anew: after a change of the
 # engine model, the generators or the oracles.
