@@ -58,13 +58,17 @@ func (r *Router) guessed(c *candidate, o *outlook, known float64) float64 {
 		held += r.peers.sharing * max(o.popular-held, 0)
 	}
 	if c.owned {
-		guess := r.peers.owning
-		if o.popular > 0 {
-			guess = r.peers.ending
-		}
-		held += guess * max(o.prompt-o.block-max(held, o.popular), 0)
+		held += r.peers.ownedPart(o) * max(o.prompt-o.block-max(held, o.popular), 0)
 	}
 	return held
+}
+
+// ownedPart is what a prompt's owner holds of what is its own, as a part.
+func (p *peers) ownedPart(o *outlook) float64 {
+	if o.popular > 0 {
+		return p.ending
+	}
+	return p.owning
 }
 
 // learnGuess takes in what an upstream held that peers would have chosen.

@@ -128,6 +128,9 @@ func (r *Router) foreknow(now time.Duration, q *Request, o *outlook) {
 	if p := &r.peers; p.rateOld > 0 {
 		per = p.rate / p.rateOld / ours
 	}
+	// Gateways that find at owners what others sent there do better to meet there:
+	// where half of it is found, they don't settle apart.
+	apart := apartness * max(1-2*r.peers.ownedPart(o), 0)
 	heard, sum := 0.0, 0.0
 	for i := range r.candidates {
 		c := &r.candidates[i]
@@ -137,7 +140,7 @@ func (r *Router) foreknow(now time.Duration, q *Request, o *outlook) {
 			theirs.running = u.others()
 		}
 		arriving := min(per*theirs.running, u.rate)
-		theirs.coming = apartness * arriving / (u.rate * u.rate)
+		theirs.coming = apart * arriving / (u.rate * u.rate)
 		if work, ok := u.overhear(now, arriving, &r.peers.each); ok {
 			theirs.queued = work
 			sum += work
