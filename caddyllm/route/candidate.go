@@ -3,7 +3,6 @@ package route
 import (
 	"slices"
 	"time"
-	"unsafe"
 )
 
 // candidate is a target, as far as all of them are compared.
@@ -36,11 +35,9 @@ type hint struct {
 	up *upstream // nil: nothing is learned about it
 }
 
-// is reports whether the hint is of a target. Pools hardly change, and IDs
-// mostly are the same strings as before.
-func (h *hint) is(id string) bool {
-	return h.up != nil && len(h.id) == len(id) && (unsafe.StringData(h.id) == unsafe.StringData(id) || h.id == id)
-}
+// is reports whether the hint is of a target. Pools hardly change, and comparing
+// a string with itself is quick.
+func (h *hint) is(id string) bool { return h.up != nil && h.id == id }
 
 // gather fills r.candidates, one for each target.
 func (r *Router) gather(now time.Duration, targets []Target) {
