@@ -66,7 +66,9 @@ func (tw *twin) sort() {
 func (tw *twin) step() {
 	for _, s := range tw.running {
 		s.computed += s.chunk
-		if s.chunk > 0 && s.computed >= s.known {
+		// Who was cancelled during its last step leaves with the cancelled: vLLM's
+		// versions differ in whether aborts or outputs come first.
+		if s.chunk > 0 && s.computed >= s.known && !slices.Contains(tw.cancelled, s) {
 			if s.known++; s.known == s.PromptTokens+s.OutputTokens {
 				s.over = true
 				tw.release(s)
