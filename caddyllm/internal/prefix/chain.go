@@ -1,5 +1,7 @@
 package prefix
 
+import "github.com/cespare/xxhash/v2"
+
 // Bounds of a Chain.
 const (
 	MinBlock     = 64      // bytes
@@ -9,10 +11,10 @@ const (
 )
 
 // Chain cuts a stream of bytes into blocks and hashes each block together with
-// all before it: h_i = link(h_{i-1}, sum(block_i)). Equal hashes so mean
-// equal prefixes, wherever the writes were cut. The blocks' own sums don't wait
-// for each other, which a processor makes use of. They need no secret: a forged
-// collision costs its maker a badly chosen upstream, nothing else.
+// all before it: h_i = link(h_{i-1}, xxhash64(block_i)). Equal hashes so mean
+// equal prefixes, wherever the writes were cut. The blocks' own hashes don't
+// wait for each other, which a processor makes use of. xxhash needs no secret here: a
+// forged collision costs its maker a badly chosen upstream, nothing else.
 //
 // Reset comes first. A Chain allocates only to grow the slice it was given,
 // keeps the text of the open block until the next Reset, and is not safe for
@@ -49,20 +51,18 @@ func (c *Chain) Write(p []byte) {
 		c.add(c.open[:c.block])
 		c.fill = 0
 	}
-	c.fill = copy(c.open[:], c.add(p))
+	for len(p) >= c.block {
+		c.add(p[:c.block])
+		p = p[c.block:]
+	}
+	c.fill = copy(c.open[:], p)
 }
 
-// add hashes the whole blocks of p and returns the rest.
-func (c *Chain) add(p []byte) []byte {
-	prev, hashes := c.prev, c.hashes
-	for ; len(p) >= c.block; p = p[c.block:] {
-		prev = link(prev, sum(p[:c.block]))
-		if len(hashes) < MaxBlocks {
-			hashes = append(hashes, prev)
-		}
+func (c *Chain) add(block []byte) {
+	c.prev = link(c.prev, xxhash.Sum64(block))
+	if len(c.hashes) < MaxBlocks {
+		c.hashes = append(c.hashes, c.prev)
 	}
-	c.prev, c.hashes = prev, hashes
-	return p
 }
 
 // Bytes is the length of the stream so far.
@@ -73,8 +73,7 @@ func (c *Chain) Bytes() int { return c.bytes }
 // chain; it is not itself part of the chain, since a longer stream doesn't
 // have it.
 func (c *Chain) Whole(seed uint64) uint64 {
-	clear(c.open[c.fill:c.block])
-	return mix(link(c.prev, sum(c.open[:c.block])+uint64(c.bytes)), seed)
+	return mix(link(c.prev, xxhash.Sum64(c.open[:c.fill])+uint64(c.bytes)), seed)
 }
 
 // Seal ends the stream and returns its hashes, one for each full block, each
@@ -82,9 +81,8 @@ func (c *Chain) Whole(seed uint64) uint64 {
 // name, a salt) may stand behind the text. The hashes share dst's memory. Seal
 // must be called once; Whole and Bytes stay right.
 func (c *Chain) Seal(seed uint64) []uint64 {
-	key := keyOf(seed)
 	for i, h := range c.hashes {
-		c.hashes[i] = scramble(h ^ key)
+		c.hashes[i] = mix(h, seed)
 	}
 	return c.hashes
 }
@@ -97,10 +95,8 @@ func link(prev, block uint64) uint64 {
 // mix is one to one in h for each seed, so sealing makes no collisions. The
 // constants are those of SplitMix64 (Steele, Lea, Flood 2014).
 func mix(h, seed uint64) uint64 {
-	return scramble(h ^ keyOf(seed))
+	return scramble(h ^ scramble(seed+0x9e3779b97f4a7c15))
 }
-
-func keyOf(seed uint64) uint64 { return scramble(seed + 0x9e3779b97f4a7c15) }
 
 func scramble(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

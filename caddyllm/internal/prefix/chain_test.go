@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // plainChain is the twin: it has the whole text and cuts it by slicing.
@@ -12,7 +14,7 @@ func plainChain(text []byte, block int, seed uint64) []uint64 {
 	var out []uint64
 	prev := uint64(0)
 	for len(text) >= block && len(out) < MaxBlocks {
-		prev = link(prev, sum(text[:block]))
+		prev = link(prev, xxhash.Sum64(text[:block]))
 		out = append(out, mix(prev, seed))
 		text = text[block:]
 	}
