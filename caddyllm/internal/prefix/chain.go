@@ -39,7 +39,7 @@ func (c *Chain) Reset(dst []uint64, block int) {
 }
 
 // Write adds p to the stream. Behind MaxBlocks blocks there are no more
-// hashes, but Bytes and Whole still take in everything.
+// hashes, but Bytes still takes in everything.
 func (c *Chain) Write(p []byte) {
 	c.bytes += len(p)
 	if c.fill > 0 {
@@ -68,18 +68,10 @@ func (c *Chain) add(block []byte) {
 // Bytes is the length of the stream so far.
 func (c *Chain) Bytes() int { return c.bytes }
 
-// Whole identifies the stream to its last byte, the open block included. It
-// tells prompts apart that are shorter than a block and have no hash in the
-// chain; it is not itself part of the chain, since a longer stream doesn't
-// have it.
-func (c *Chain) Whole(seed uint64) uint64 {
-	return mix(link(c.prev, xxhash.Sum64(c.open[:c.fill])+uint64(c.bytes)), seed)
-}
-
 // Seal ends the stream and returns its hashes, one for each full block, each
 // mixed with seed. The seed comes last because what it is made of (a model's
 // name, a salt) may stand behind the text. The hashes share dst's memory. Seal
-// must be called once; Whole and Bytes stay right.
+// must be called once; Bytes stays right.
 func (c *Chain) Seal(seed uint64) []uint64 {
 	for i, h := range c.hashes {
 		c.hashes[i] = mix(h, seed)

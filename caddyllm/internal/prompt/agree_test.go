@@ -3,6 +3,7 @@ package prompt
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,12 +15,12 @@ import (
 )
 
 // expect is what Scan should say of a body, by way of the twin.
-func expect(kind Kind, root *node, block int) (Prompt, Status) {
+func expect(kind Kind, root *node, block int) (keyed, Status) {
 	f := fieldsOf(root, topField)
 	var w twin
 	w.prompt(kind, f)
 	if !w.found {
-		return Prompt{}, NoPrompt
+		return keyed{}, NoPrompt
 	}
 	whole := func(n *node) int {
 		if n == nil {
@@ -66,9 +67,8 @@ func expect(kind Kind, root *node, block int) (Prompt, Status) {
 	var c prefix.Chain
 	c.Reset(nil, block)
 	c.Write(w.out.Bytes())
-	p.Whole = c.Whole(seed)
-	p.Chain = c.Seal(seed)
-	return p, OK
+	p.Chain = slices.Clone(c.Seal(seed))
+	return keyed{p, wholeOf(&c, seed)}, OK
 }
 
 // likeness reports whether both read the body's text the same way:
@@ -92,19 +92,22 @@ func likeness(body []byte, n *node, depth int) bool {
 	return true
 }
 
-func samePrompt(a, b Prompt) bool {
+func samePrompt(a, b keyed) bool {
 	if len(a.Chain) != len(b.Chain) || shared(a.Chain, b.Chain) != len(a.Chain) || !bytes.Equal(a.ModelName, b.ModelName) {
 		return false
 	}
-	return a.Whole == b.Whole && a.Bytes == b.Bytes && a.ExtraTokens == b.ExtraTokens && a.Model == b.Model && a.MaxTokens == b.MaxTokens &&
+	return a.whole == b.whole && a.Bytes == b.Bytes && a.ExtraTokens == b.ExtraTokens && a.Model == b.Model && a.MaxTokens == b.MaxTokens &&
 		a.Kind == b.Kind && a.Session == b.Session && a.Previous == b.Previous &&
 		a.N == b.N && a.Stream == b.Stream
 }
 
 // compare checks one body against the twin, and its heads against each other.
 func compare(t *testing.T, s *Scanner, kind Kind, body []byte) {
-	got, status := s.Scan(kind, body, true, block)
-	got.Chain = append([]uint64(nil), got.Chain...)
+	p, status := s.Scan(kind, body, true, block)
+	var got keyed
+	if status == OK {
+		got = keyedBy(s, p)
+	}
 	root, ok := tree(body)
 	if ok && likeness(body, root, 0) {
 		if root.kind != '{' {
@@ -117,7 +120,8 @@ func compare(t *testing.T, s *Scanner, kind Kind, body []byte) {
 	}
 	if status == OK {
 		var fresh Scanner
-		if again, _ := fresh.Scan(kind, body, true, block); !samePrompt(again, got) {
+		p, _ := fresh.Scan(kind, body, true, block)
+		if again := keyedBy(&fresh, p); !samePrompt(again, got) {
 			t.Fatalf("Scan(%v, %q) = %+v in a used scanner, %+v in a fresh one", kind, body, got, again)
 		}
 	}

@@ -23,9 +23,6 @@ type Prompt struct {
 	// Chain holds one hash for each full block of the prompt, seeded by Model
 	// and the cache salt. Of a batch it is the first prompt's.
 	Chain []uint64
-	// Whole identifies the chained prompt to its last byte. It tells prompts
-	// shorter than a block apart, whose Chain is empty.
-	Whole uint64
 	// Bytes is the length of the canonical stream, of all prompts of a batch.
 	// A token id counts as 4 bytes, about what a token of text has.
 	Bytes int
@@ -125,20 +122,23 @@ func (s *Scanner) prompt() Prompt {
 	}
 	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))
 	p.ModelName = s.unquoted(s.fields[fModel], &s.model)
-	seed := s.Seed
 	if len(p.ModelName) > 0 {
 		p.Model = xxhash.Sum64(p.ModelName)
-		seed += p.Model
 	}
+	p.Session, _ = s.digestOf(s.fields[fSession])
+	p.Previous, _ = s.digestOf(s.fields[fPrevious])
+	p.Chain = s.chain.Seal(s.seed(p.Model))
+	return p
+}
+
+// seed is what the chain is mixed with: who shares no cache shares no hash.
+func (s *Scanner) seed(model uint64) uint64 {
+	seed := s.Seed + model
 	// vLLM ignores no salt but refuses an empty one.
 	if salt, ok := s.digestOf(s.fields[fCacheSalt]); ok {
 		seed = seed*0x9e3779b97f4a7c15 ^ salt
 	}
-	p.Session, _ = s.digestOf(s.fields[fSession])
-	p.Previous, _ = s.digestOf(s.fields[fPrevious])
-	p.Whole = s.chain.Whole(seed)
-	p.Chain = s.chain.Seal(seed)
-	return p
+	return seed
 }
 
 // maxTokens takes the first bound that is set, newest name first.

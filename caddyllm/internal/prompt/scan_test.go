@@ -1,25 +1,48 @@
 package prompt
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prefix"
 )
 
 const block = 64
 
-// scanned is a prompt with memory of its own.
-func scanned(t *testing.T, kind Kind, body string) Prompt {
+// keyed is a prompt with memory of its own, and what tells it apart to its last
+// byte, also where it is shorter than a block.
+type keyed struct {
+	Prompt
+	whole uint64
+}
+
+// keyedBy takes over what a scanner has just found.
+func keyedBy(s *Scanner, p Prompt) keyed {
+	p.Chain = slices.Clone(p.Chain)
+	return keyed{p, wholeOf(&s.chain, s.seed(p.Model))}
+}
+
+// wholeOf fills up the open block, its length told, and has the last hash of a
+// chain, which is of no use afterwards.
+func wholeOf(c *prefix.Chain, seed uint64) uint64 {
+	c.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(c.Bytes())), make([]byte, prefix.MaxBlock)...))
+	hashes := c.Seal(seed)
+	return hashes[len(hashes)-1]
+}
+
+func scanned(t *testing.T, kind Kind, body string) keyed {
 	t.Helper()
 	var s Scanner
 	p, status := s.Scan(kind, []byte(body), true, block)
 	if status != OK {
 		t.Fatalf("Scan(%v, %.200q) = status %d, want OK", kind, body, status)
 	}
-	return p
+	return keyedBy(&s, p)
 }
 
 // words is text of n bytes that is the same for the same key, and like no
@@ -49,7 +72,7 @@ func shared(a, b []uint64) int {
 func wantSame(t *testing.T, kind Kind, a, b string) {
 	t.Helper()
 	p, q := scanned(t, kind, a), scanned(t, kind, b)
-	if p.Whole != q.Whole || !slices.Equal(p.Chain, q.Chain) || p.Bytes != q.Bytes {
+	if p.whole != q.whole || !slices.Equal(p.Chain, q.Chain) || p.Bytes != q.Bytes {
 		t.Errorf("%v: two dresses of one prompt differ (%d and %d bytes, %d blocks shared):\n%.300s\n%.300s",
 			kind, p.Bytes, q.Bytes, shared(p.Chain, q.Chain), a, b)
 	}
@@ -57,7 +80,7 @@ func wantSame(t *testing.T, kind Kind, a, b string) {
 
 func wantDifferent(t *testing.T, kind Kind, a, b string) {
 	t.Helper()
-	if p, q := scanned(t, kind, a), scanned(t, kind, b); p.Whole == q.Whole {
+	if p, q := scanned(t, kind, a), scanned(t, kind, b); p.whole == q.whole {
 		t.Errorf("%v: two prompts have one key:\n%.300s\n%.300s", kind, a, b)
 	}
 }
@@ -183,7 +206,7 @@ func TestFC01TokenIDsArePrompts(t *testing.T) {
 		if n := shared(base.Chain, p.Chain); n != 600*4/block {
 			t.Errorf("last id %d: %d blocks shared, want %d", k, n, 600*4/block)
 		}
-		if p.Whole == base.Whole {
+		if p.whole == base.whole {
 			t.Errorf("last id %d is not in the key", k)
 		}
 	}
@@ -191,17 +214,17 @@ func TestFC01TokenIDsArePrompts(t *testing.T) {
 		3 ]}`)
 	first := scanned(t, Completions, `{"prompt":[1,2,3]}`)
 	both := scanned(t, Completions, `{"prompt":[[1,2,3],[4,5,6]]}`)
-	if both.Whole != first.Whole || both.Bytes <= first.Bytes || both.N != 2 {
-		t.Errorf("batch: key %x, %d bytes, %d answers; want the first's key %x, more than %d bytes, 2", both.Whole, both.Bytes, both.N, first.Whole, first.Bytes)
+	if both.whole != first.whole || both.Bytes <= first.Bytes || both.N != 2 {
+		t.Errorf("batch: key %x, %d bytes, %d answers; want the first's key %x, more than %d bytes, 2", both.whole, both.Bytes, both.N, first.whole, first.Bytes)
 	}
 	odd := []string{`[1.5]`, `[-1]`, `[18446744073709551616]`, `[2147483648]`, `[1,"a"]`, `[1,[2]]`, `[1,null]`, `[1e3]`, `[1]`}
 	seen := map[uint64]string{}
 	for _, o := range odd {
 		p := scanned(t, Completions, `{"prompt":`+o+`}`)
-		if other, ok := seen[p.Whole]; ok {
+		if other, ok := seen[p.whole]; ok {
 			t.Errorf("prompts %s and %s have one key", o, other)
 		}
-		seen[p.Whole] = o
+		seen[p.whole] = o
 	}
 	var s Scanner
 	for _, none := range []string{`[]`, `[[]]`, `""`, `null`, `[""]`, `7`} {
@@ -437,7 +460,7 @@ func TestFC106ASaltSeparatesTenants(t *testing.T) {
 		t.Error("one salt, spelled twice, doesn't share its blocks")
 	}
 	for _, odd := range []string{`""`, `7`, `null`} {
-		if p := scanned(t, Chat, `{"cache_salt":`+odd+`,`+messages+`}`); p.Whole != none.Whole {
+		if p := scanned(t, Chat, `{"cache_salt":`+odd+`,`+messages+`}`); p.whole != none.whole {
 			t.Errorf("salt %s counts as one", odd)
 		}
 	}

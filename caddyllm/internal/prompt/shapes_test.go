@@ -165,18 +165,18 @@ func TestChangingWhatIsRenderedChangesTheChainFromThereOnAndNothingBefore(t *tes
 	for i := range shapes {
 		x := &shapes[i]
 		base := scanned(t, x.kind, x.filled())
-		check := func(change []string, what string, good func(n, of int, p *Prompt) bool) {
+		check := func(change []string, what string, good func(n, of int, p *keyed) bool) {
 			t.Helper()
 			for pair := range slices.Chunk(change, 2) {
 				p := scanned(t, x.kind, x.filled(pair...))
 				if n := shared(base.Chain, p.Chain); !good(n, len(p.Chain), &p) {
-					t.Errorf("%s, %s for %s: %d of %d blocks shared, whole key equal %v; want %s", x.name, pair[1], pair[0], n, len(p.Chain), p.Whole == base.Whole, what)
+					t.Errorf("%s, %s for %s: %d of %d blocks shared, whole key equal %v; want %s", x.name, pair[1], pair[0], n, len(p.Chain), p.whole == base.whole, what)
 				}
 			}
 		}
-		check(x.front, "none of HEAD", func(n, of int, p *Prompt) bool { return n <= of-text && n <= 6 && p.Whole != base.Whole })
-		check(x.behind, "those before the change", func(n, of int, p *Prompt) bool { return n >= text-1 && n <= of-text+1 && p.Whole != base.Whole })
-		check(x.none, "all", func(n, of int, p *Prompt) bool { return n == of && p.Whole == base.Whole })
+		check(x.front, "none of HEAD", func(n, of int, p *keyed) bool { return n <= of-text && n <= 6 && p.whole != base.whole })
+		check(x.behind, "those before the change", func(n, of int, p *keyed) bool { return n >= text-1 && n <= of-text+1 && p.whole != base.whole })
+		check(x.none, "all", func(n, of int, p *keyed) bool { return n == of && p.whole == base.whole })
 	}
 }
 
