@@ -124,7 +124,7 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 		c := &r.candidates[i]
 		if i != lead {
 			worth := unseen
-			if c.blocks > 0 || c.owned {
+			if c.blocks > 0 || c.shares || c.owned {
 				worth = r.ownOf(c, &o).worth
 			}
 			if !c.home && (c.rank > best.rank || c.rank == best.rank && worth*c.up.pace > limit) {
@@ -162,9 +162,16 @@ func (r *Router) value(now time.Duration, c *candidate, o *outlook, least float6
 
 // least is the least that the request is worth to a candidate. Of those that
 // hold all blocks that can be popular, to whom it is worth less the more they
-// hold, only the one that holds most is asked.
+// hold, only the one that holds most is asked; and all where peers may have left
+// something, of which those know nothing that hold the same.
 func (r *Router) least(o *outlook) float64 {
 	least, n := math.Inf(1), len(r.holders)-1
+	if o.peers {
+		for i := range r.candidates {
+			least = min(least, r.ownOf(&r.candidates[i], o).worth)
+		}
+		return least
+	}
 	holders := 0
 	for length, many := range r.holders {
 		if many == 0 {
@@ -179,13 +186,6 @@ func (r *Router) least(o *outlook) float64 {
 	}
 	if holders < len(r.candidates) {
 		least = min(least, r.own(&candidate{}, o).worth)
-	}
-	if o.peers {
-		for i := range r.candidates {
-			if c := &r.candidates[i]; c.shares || c.owned {
-				least = min(least, r.own(c, o).worth)
-			}
-		}
 	}
 	return least
 }

@@ -8,6 +8,25 @@ import (
 	"time"
 )
 
+// FC-27: prompts shorter than a block have no hash, and go to all alike.
+func TestFC27PromptsShorterThanABlockAreSpread(t *testing.T) {
+	d := newDesk(t, 4)
+	counts := make([]int, 4)
+	for i := range 400 {
+		counts[d.serve(&Request{Stream: true, Bytes: []int{0, 1, 15, 16, 17, 2}[i%6]}).Index]++
+	}
+	for i, n := range counts {
+		if n < 57 || n > 143 {
+			t.Errorf("short prompts land %v: upstream %d has %d of 400, want 57 to 143", counts, i, n)
+		}
+	}
+	whole := prompt("one block", 1)
+	d.serve(whole)
+	if c := d.serve(whole); c.MatchedBlocks != 1 {
+		t.Errorf("%d blocks of a prompt of exactly one are found again, want 1", c.MatchedBlocks)
+	}
+}
+
 // FC-34: there is no least match to configure, and what is shorter than a block
 // doesn't keep a conversation from being learned: once a block of it was served
 // somewhere, every turn goes there.

@@ -11,8 +11,8 @@ import "github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prefix"
 // tokens, prefilled anew beside an engine that was about to have it, delays
 // hundreds of others.
 
-// kept is a stream that had its first token, and whose blocks were touched last when so
-// many had been put to its upstream.
+// kept is a stream that had its first token, and whose blocks were touched last
+// when so many had been put to its upstream.
 type kept struct {
 	place, generation uint32
 	puts              uint64

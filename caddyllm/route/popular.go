@@ -35,7 +35,7 @@ const (
 	// taken to be at least: a few that wait for the same are no crowd. By replays
 	// of flash and tenants on 4, 8 and 16 engines, 2 and 5 are within 2 % of 3.
 	waitingPerUpstream = 3
-	// waitingMost bounds who is counted, so that no count overflows.
+	// waitingMost bounds who is counted, to what a count can hold.
 	waitingMost = 1<<16 - 1
 )
 

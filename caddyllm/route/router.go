@@ -125,10 +125,10 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 }
 
 // Unsettled reports whether something is left to do of long prompts. No call
-// notes more than 512 blocks at once, some 32,000 tokens, and as many of those
-// that run, lest those who wait for the Router wait for a millisecond. Callers see to the rest by Settle after each
-// Pick, FirstByte, Done and Refused; what is left of more than 64 prompts is let
-// be.
+// notes more than prefix.AtOnce blocks, and as many of those that run, lest those
+// who wait for the Router wait for a millisecond. Callers see to the rest by
+// Settle after each Pick, FirstByte, Done and Refused; what is left of more than
+// 64 prompts is let be.
 func (r *Router) Unsettled() bool { return r.index.Pending() || r.touching != nil }
 
 // Settle does a part of what is left to do.

@@ -151,6 +151,10 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 	d := newDesk(t, 1+rng.IntN(20))
 	all := d.targets
 	var open []Choice
+	if seed%3 == 0 { // other gateways are about
+		d.r.peers.pages, d.r.peers.foreign = peersAfter, 1e9
+		d.r.peers.sharing, d.r.peers.owning, d.r.peers.ending = 0.9, 0.9, 0.9
+	}
 	for step := range 300 {
 		d.now = d.now.Add(time.Duration(rng.IntN(100)) * time.Millisecond)
 		id := all[rng.IntN(len(all))].ID
@@ -219,3 +223,7 @@ func TestPickChoosesAsPlainly(t *testing.T) {
 		testAgainstPlain(t, seed)
 	}
 }
+
+// Who shares a popular beginning with others holds more than what we know of, and
+// was passed over as if it held nothing.
+func TestWhoSharesIsNotPassedOver(t *testing.T) { testAgainstPlain(t, 813) }

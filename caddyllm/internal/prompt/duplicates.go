@@ -2,8 +2,6 @@ package prompt
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -47,7 +45,7 @@ func (s *Scanner) uniqueOfFew(m, end int32) (unique, known bool) {
 			if !key.clean() {
 				return false, true
 			}
-			h := fingerprint(s.body[key.from+1 : key.to-1])
+			h := xxhash.Sum64(s.body[key.from+1 : key.to-1])
 			if bit := uint64(1) << (h >> 58); bloom&bit == 0 {
 				bloom |= bit
 			} else {
@@ -68,27 +66,6 @@ func (s *Scanner) uniqueOfFew(m, end int32) (unique, known bool) {
 		}
 	}
 	return true, true
-}
-
-// fingerprint tells keys apart: of up to 16 bytes all, of longer ones nearly all.
-func fingerprint(key []byte) uint64 {
-	const k = 0x9e3779b97f4a7c15
-	n := len(key)
-	switch {
-	case n > 16:
-		return xxhash.Sum64(key)
-	case n >= 8:
-		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:])
-		return (bits.RotateLeft64(a*k, 29)^b)*k + uint64(n)
-	case n >= 4:
-		a, b := binary.LittleEndian.Uint32(key), binary.LittleEndian.Uint32(key[n-4:])
-		return (uint64(a)<<32|uint64(b))*k + uint64(n)
-	}
-	x := uint64(n)
-	for _, c := range key {
-		x = x<<8 | uint64(c)
-	}
-	return x * k
 }
 
 // uniqueOfMany goes over all of v, and remembers keys with the object they are in.

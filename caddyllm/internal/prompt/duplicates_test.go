@@ -29,18 +29,3 @@ func TestKeysThatComeTwiceAgreeWithTheTwin(t *testing.T) {
 		}
 	}
 }
-
-func TestFingerprintsTellKeysApart(t *testing.T) {
-	seen := map[uint64]string{}
-	for _, filler := range []string{"", "a", "property", "a_long_name_of_a_property"} {
-		for n := range 26 {
-			for i := range 1000 {
-				key := (filler + strings.Repeat("x", n))[:min(n, len(filler)+n)] + fmt.Sprint(i)
-				if other, ok := seen[fingerprint([]byte(key))]; ok && other != key {
-					t.Fatalf("keys %q and %q have one fingerprint", key, other)
-				}
-				seen[fingerprint([]byte(key))] = key
-			}
-		}
-	}
-}
