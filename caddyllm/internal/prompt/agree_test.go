@@ -26,7 +26,11 @@ func expect(kind Kind, root *node, block int) (keyed, Status) {
 		if n == nil {
 			return 0
 		}
-		i, err := strconv.ParseUint(n.raw, 10, 31)
+		text, fraction, ok := strings.Cut(n.raw, ".")
+		if ok && strings.Trim(fraction, "0") != "" {
+			text = n.raw
+		}
+		i, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
 			return 0
 		}
@@ -63,6 +67,13 @@ func expect(kind Kind, root *node, block int) (keyed, Status) {
 	}
 	if salt := f[fCacheSalt]; salt.is('"') && salt.text != "" {
 		seed = seed*0x9e3779b97f4a7c15 ^ xxhash.Sum64String(shortestForm(salt.text))
+	}
+	for _, from := range []field{fExtraKey, fAdapter} {
+		if n := f[from]; n.present() {
+			var alone twin
+			alone.value(n)
+			seed = (seed+uint64(from))*0x9e3779b97f4a7c15 ^ xxhash.Sum64(alone.out.Bytes())
+		}
 	}
 	var c prefix.Chain
 	c.Reset(nil, block)
@@ -146,6 +157,8 @@ var seeds = []string{
 	`{"text":"t","image_data":["iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB",{"url":"x"}],"sampling_params":{"max_new_tokens":9,"n":2},"input_ids":[1]}`,
 	`{"prompt_embeds":"AAAA","add_special_tokens":false}`, `{"token_ids":[1,2],"features":{"mm_hashes":{"image":["h"]}},"sampling_params":{"max_tokens":3}}`,
 	`{"texts":["a","b"],"images":["data:image/png;base64,AA"]}`,
+	`{"reasoning":{"effort":"low"},"output_config":{"effort":null},"extra_key":["e"],"lora_path":"l","previous_input_messages":[{"a":1}],"tools":[{"type":"mcp","headers":{},"a":1}],"input":[{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"x"}}]}`,
+	`{"system":"s","context":[1],"template":"t","prompt":{"content":[{"type":"image_url","uuid":"u"}]},"options":{"num_predict":5.0},"messages":[{"images":["AA"],"content":[{"type":"prompt_embeds","prompt_embeds":"AA"}]}]}`,
 	`{"messages":[{"role":"user","content":[{"content":[{"content":[{"content":[{"content":[{"content":"deep"}]}]}]}]}]}]}`,
 }
 

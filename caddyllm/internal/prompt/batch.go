@@ -24,7 +24,7 @@ func (s *Scanner) feedPrompt(kind Kind) {
 	case Completions:
 		s.feedOptions()
 		s.batch(fPrompt)
-		s.embeds()
+		s.embeds(s.fields[fEmbeds])
 	case Rerank, Score:
 		if s.first(s.fields[fQuery]) != 0 {
 			s.mark(lQuery)
@@ -37,7 +37,14 @@ func (s *Scanner) feedPrompt(kind Kind) {
 			return
 		}
 		s.feedOptions()
-		s.images()
+		if v := s.fields[fSystem]; s.first(v) == '"' { // Ollama's
+			s.roleOnly("system")
+			s.content(v, 0)
+		}
+		s.images(s.fields[fImages])
+		if v := s.fields[fContext]; s.first(v) == '[' {
+			s.ids(v)
+		}
 		pictured := s.found
 		s.found = false
 		for _, f := range [...]field{fPrompt, fInput, fInputIDs} {
@@ -97,6 +104,21 @@ func (s *Scanner) single(v span) {
 	case '[':
 		s.ids(v)
 	case '{':
+		s.document(v)
+	}
+}
+
+// document feeds a prompt that is an object: that of a chat's content, or a
+// picture, or something that is printed.
+func (s *Scanner) document(v span) {
+	var f [nPartFields]span
+	note(&s.lexer, v, partFieldOf, f[:])
+	switch c := s.first(f[pContent]); {
+	case c == '[' || c == '"':
+		s.mark(lPrompt)
+		s.content(f[pContent], 0)
+	case s.first(f[pText]) == 0 && s.media(&f):
+	default:
 		s.reading(lPrompt, v)
 	}
 }
@@ -155,10 +177,9 @@ func (s *Scanner) endsScalar(i int) bool {
 	return false
 }
 
-// embeds feeds prompts that come as tensors, which stand for text that is
-// nowhere to be read.
-func (s *Scanner) embeds() {
-	v := s.fields[fEmbeds]
+// embeds feeds what comes as tensors, which stand for text that is nowhere to
+// be read.
+func (s *Scanner) embeds(v span) {
 	if !s.present(v) || v.cut() {
 		return
 	}
@@ -173,9 +194,8 @@ func (s *Scanner) embeds() {
 // 16 bits, in base64.
 const embedBytes = 4096 * 2 * 4 / 3
 
-// images feeds what SGLang and Cohere take beside the text.
-func (s *Scanner) images() {
-	v := s.fields[fImages]
+// images feeds what SGLang, Cohere and Ollama take beside the text.
+func (s *Scanner) images(v span) {
 	if s.first(v) != '[' {
 		s.image(v)
 		return

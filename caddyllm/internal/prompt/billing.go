@@ -10,12 +10,12 @@ var billing = []byte("x-anthropic-billing-header:")
 // billingMax bounds that line, bytes.
 const billingMax = 512
 
-// withoutBilling drops a leading billing line from a string's raw text: up to
-// the line feed, or else to the end of its last known value, or else all of it.
+// withoutBilling drops a billing line from the raw text of a string that begins
+// with one: up to the line feed, or else to the end of its last known value, or
+// else all of it. The first text of a prompt may have one, and any of the system's:
+// which of these has it differs by the client's release, and engines drop it
+// wherever it begins one.
 func withoutBilling(raw []byte) []byte {
-	if !bytes.HasPrefix(raw, billing) {
-		return raw
-	}
 	head := raw[:min(len(raw), billingMax)]
 	if i := bytes.Index(head, []byte(`\n`)); i >= 0 {
 		return raw[i+2:]

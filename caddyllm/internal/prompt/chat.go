@@ -1,5 +1,7 @@
 package prompt
 
+import "bytes"
+
 // Letters of marks. Each stands before what it names.
 const (
 	lOption    = 'k' // what the template is told apart from messages
@@ -40,6 +42,11 @@ func (s *Scanner) feedOptions() {
 		if !s.present(v) {
 			continue
 		}
+		if f == fReasoning && s.first(v) == '{' {
+			if v = s.effort(v); !s.present(v) {
+				continue
+			}
+		}
 		s.mark(lOption)
 		s.mark('0' + byte(f))
 		if s.first(v) == '{' {
@@ -48,6 +55,20 @@ func (s *Scanner) feedOptions() {
 			s.value(v)
 		}
 	}
+}
+
+// effort is how hard a model shall think, of an object that also says what of
+// that is to be told: OpenAI's reasoning, Anthropic's output_config.
+func (s *Scanner) effort(v span) (effort span) {
+	if v.cut() {
+		return effort
+	}
+	for w := s.enter(v); w.next(); {
+		if string(w.name()) == "effort" {
+			effort = w.value
+		}
+	}
+	return effort
 }
 
 // feedChat feeds what a chat template renders, in the order most templates
@@ -91,8 +112,13 @@ func (s *Scanner) conversations(v span) {
 	s.prompts = max(s.prompts, n)
 }
 
-// feedInput feeds the input of OpenAI's responses.
+// feedInput feeds the input of OpenAI's responses, and vLLM's of turns before.
 func (s *Scanner) feedInput() {
+	if v := s.fields[fPreviousInput]; s.first(v) == '[' {
+		for w := s.enter(v); w.next(); {
+			s.reading(lMessage, w.value)
+		}
+	}
 	switch v := s.fields[fInput]; s.first(v) {
 	case '"':
 		s.roleOnly("user")
@@ -103,6 +129,7 @@ func (s *Scanner) feedInput() {
 }
 
 func (s *Scanner) roleOnly(role string) {
+	s.systemic = role == "system"
 	s.mark(lMessage)
 	s.mark(lRole)
 	s.mark(lString)
@@ -122,6 +149,7 @@ func (s *Scanner) message(v span) {
 	var f [nMessageFields]span
 	noted := note(&s.lexer, v, messageFieldOf, f[:])
 	s.mark(lMessage)
+	s.systemic = s.is(f[mRole], `"system"`)
 	if noted&^(1<<mRole|1<<mContent) == 0 { // as most messages are
 		s.labelled(lRole, f[mRole])
 		s.content(f[mContent], 0)
@@ -137,6 +165,7 @@ func (s *Scanner) message(v span) {
 	}
 	s.reading(lReasoning, f[mEncrypted])
 	s.content(f[mContent], 0)
+	s.images(f[mImages])
 	s.reading(lRefusal, f[mRefusal])
 	if v := f[mToolCalls]; s.first(v) == '[' {
 		for w := s.enter(v); w.next(); {
@@ -214,6 +243,7 @@ func (s *Scanner) content(v span, nesting int) {
 		for w := s.enter(v); w.next(); {
 			joined = s.part(w.value, joined, nesting)
 		}
+	case s.screenshot(v):
 	case s.present(v):
 		s.mark(lUnknown)
 		s.value(v)
@@ -224,12 +254,12 @@ func (s *Scanner) content(v span, nesting int) {
 // join it.
 func (s *Scanner) words(v span, joined bool) bool {
 	raw := s.inside(v)
-	if s.leading {
-		s.leading = false
-		if raw = withoutBilling(raw); len(raw) == 0 && v.to-v.from > 2 {
+	if (s.leading || s.systemic) && bytes.HasPrefix(raw, billing) {
+		if raw = withoutBilling(raw); len(raw) == 0 {
 			return joined
 		}
 	}
+	s.leading = false
 	if joined {
 		s.emit(lineFeed)
 	} else {
@@ -258,6 +288,8 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		return s.words(f[pText], joined)
 	}
 	switch {
+	case s.present(f[pEmbeds]):
+		s.embeds(f[pEmbeds])
 	case s.first(f[pThinking]) == '"':
 		s.reading(lReasoning, f[pThinking])
 	case s.present(f[pContent]) && nesting < maxNesting: // a tool's result

@@ -40,5 +40,7 @@
 //     messages, are not in its key.
 //   - Raw control characters and invalid UTF-8 in strings are taken as they
 //     are.
+//   - tool_choice and response_format, which hardly any template shows, aren't in
+//     the key, nor is what stands behind a prompt, such as a suffix.
 //   - UTF-16 bodies, which Python accepts, count as broken.
 package prompt

@@ -7,6 +7,8 @@ const (
 	fNone field = iota
 	fModel
 	fCacheSalt
+	fExtraKey
+	fAdapter
 	fStream
 	fN
 	fMaxTokens
@@ -33,6 +35,8 @@ const (
 	fProcessorOptions
 	fFeatures
 	fPrevious
+	fPreviousInput
+	fContext
 	fEmbeds
 	fImages
 	fQuery
@@ -48,6 +52,10 @@ func topField(name []byte) field {
 		return fModel
 	case "cache_salt":
 		return fCacheSalt
+	case "extra_key": // SGLang's second salt
+		return fExtraKey
+	case "lora_path", "lora_request": // SGLang and TensorRT-LLM; vLLM's adapters are models
+		return fAdapter
 	case "stream":
 		return fStream
 	case "n":
@@ -58,9 +66,9 @@ func topField(name []byte) field {
 		return fMaxCompletionTokens
 	case "max_output_tokens":
 		return fMaxOutputTokens
-	case "max_new_tokens", "n_predict": // SGLang and TGI, llama.cpp
+	case "max_new_tokens", "n_predict", "num_predict": // SGLang and TGI, llama.cpp, Ollama
 		return fMaxNewTokens
-	case "sampling_params", "parameters": // SGLang and vLLM's generate, TGI
+	case "sampling_params", "parameters", "options": // SGLang and vLLM's generate, TGI, Ollama
 		return fSampling
 	case "session_id":
 		return fSession
@@ -87,11 +95,11 @@ func promptField(name []byte) field {
 		return fPrompt
 	case "input_ids", "token_ids": // SGLang, vLLM
 		return fInputIDs
-	case "chat_template":
+	case "chat_template", "template": // the second is Ollama's
 		return fChatTemplate
 	case "chat_template_kwargs":
 		return fTemplateOptions
-	case "reasoning_effort", "reasoning": // rendered near the front by gpt-oss
+	case "reasoning_effort", "reasoning", "output_config": // rendered near the front by gpt-oss
 		return fReasoning
 	case "add_special_tokens":
 		return fSpecialTokens
@@ -111,6 +119,10 @@ func promptField(name []byte) field {
 		return fImages
 	case "previous_response_id":
 		return fPrevious
+	case "previous_input_messages": // vLLM's, in place of a response's id
+		return fPreviousInput
+	case "context": // Ollama's token ids of the turns before
+		return fContext
 	case "query", "queries", "text_1", "data_1":
 		return fQuery
 	case "documents", "items", "text_2", "data_2":
@@ -130,6 +142,7 @@ const (
 	mID
 	mCallID
 	mContent
+	mImages
 	mReasoning
 	mSummary
 	mEncrypted
@@ -151,11 +164,13 @@ func messageFieldOf(name []byte) messageField {
 		return mName
 	case "id":
 		return mID
-	case "tool_call_id", "call_id":
+	case "tool_call_id", "call_id", "tool_name": // the last is Ollama's
 		return mCallID
 	case "content":
 		return mContent
-	case "reasoning", "reasoning_content":
+	case "images": // Ollama's
+		return mImages
+	case "reasoning", "reasoning_content", "thinking":
 		return mReasoning
 	case "summary":
 		return mSummary
@@ -195,6 +210,8 @@ const (
 	pInput
 	pContent
 	pUUID
+	pEmbeds
+	pType
 	nPartFields
 )
 
@@ -222,6 +239,10 @@ func partFieldOf(name []byte) partField {
 		return pContent
 	case "uuid": // vLLM's name for a picture that it may have seen before
 		return pUUID
+	case "prompt_embeds":
+		return pEmbeds
+	case "type":
+		return pType
 	}
 	return pNone
 }
@@ -239,6 +260,7 @@ const (
 	tStrict
 	tDefer
 	tFunction
+	tCredential
 	nToolFields
 )
 
@@ -258,6 +280,8 @@ func toolFieldOf(name []byte) toolField {
 		return tDefer
 	case "function":
 		return tFunction
+	case "headers", "authorization": // for an MCP server, and new each hour
+		return tCredential
 	}
 	return tNone
 }

@@ -39,8 +39,10 @@ var kinds = [...]struct {
 	{"/messages/count_tokens", Tokenize},
 	{"/embeddings", Embeddings},
 	{"/embed", Embeddings},
+	{"/embedding", Embeddings}, // llama.cpp's
 	{"/pooling", Embeddings},
 	{"/rerank", Rerank},
+	{"/reranking", Rerank},
 	{"/score", Score},
 	{"/generative_scoring", Score},
 	{"/classify", Classify},

@@ -183,9 +183,12 @@ func (l *lexer) scalarEnd(i int) int {
 }
 
 // integer reads a whole number from 0 to 1<<31-1, else 0. Python's engines
-// refuse fractions.
+// refuse fractions, but not 1.0.
 func (l *lexer) integer(v span) int {
 	word := l.bytes(v)
+	if whole, fraction, ok := bytes.Cut(word, []byte{'.'}); ok && len(bytes.Trim(fraction, "0")) == 0 {
+		word = whole
+	}
 	if len(word) == 0 || len(word) > 10 || v.cut() {
 		return 0
 	}

@@ -27,7 +27,35 @@ func (s *Scanner) media(f *[nPartFields]span) bool {
 		s.attach(m.letter, v)
 		return true
 	}
+	return s.named(f)
+}
+
+// named feeds what vLLM has seen before, of which only the name is sent again.
+func (s *Scanner) named(f *[nPartFields]span) bool {
+	id := f[pUUID]
+	if s.first(id) != '"' || len(s.inside(id)) == 0 || id.cut() {
+		return false
+	}
+	for _, m := range [...]struct {
+		kind   string
+		letter byte
+	}{{"image_url", lImage}, {"audio_url", lAudio}, {"input_audio", lAudio}, {"video_url", lVideo}} {
+		if string(s.headOf(f[pType])) == m.kind {
+			s.attach(m.letter, id)
+			return true
+		}
+	}
 	return false
+}
+
+// screenshot feeds what a computer's use came to.
+func (s *Scanner) screenshot(v span) bool {
+	if s.first(v) != '{' {
+		return false
+	}
+	var f [nPartFields]span
+	note(&s.lexer, v, partFieldOf, f[:])
+	return string(s.headOf(f[pType])) == "computer_screenshot" && s.media(&f)
 }
 
 // attach feeds an attachment.

@@ -67,6 +67,7 @@ type Scanner struct {
 	prompts     int  // prompts of a batch
 	found       bool // something a model reads was fed
 	leading     bool // no text was fed yet
+	systemic    bool // the message under way is the system's
 }
 
 // Scan reads one request's body. complete says that body is all of it; without
@@ -79,7 +80,8 @@ func (s *Scanner) Scan(kind Kind, body []byte, complete bool, blockBytes int) (P
 	s.lexer.reset(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), complete)
 	s.feed.reset(s.hashes, blockBytes)
 	s.fields = [nFields]span{}
-	s.kind, s.extraTokens, s.prompts, s.found, s.leading = None, 0, 1, false, true
+	s.kind, s.extraTokens, s.prompts, s.found = None, 0, 1, false
+	s.leading, s.systemic = true, false
 
 	s.noteFields()
 	if !s.broken {
@@ -137,6 +139,11 @@ func (s *Scanner) seed(model uint64) uint64 {
 	// vLLM ignores no salt but refuses an empty one.
 	if salt, ok := s.digestOf(s.fields[fCacheSalt]); ok {
 		seed = seed*0x9e3779b97f4a7c15 ^ salt
+	}
+	for _, f := range [...]field{fExtraKey, fAdapter} {
+		if v := s.fields[f]; s.present(v) && !v.cut() {
+			seed = (seed+uint64(f))*0x9e3779b97f4a7c15 ^ s.attachment(v)
+		}
 	}
 	return seed
 }

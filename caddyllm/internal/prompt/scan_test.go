@@ -306,6 +306,15 @@ func TestFC08ABillingLineThatChangesIsNotInTheKey(t *testing.T) {
 		"instructions": func(v string) (Kind, string) {
 			return Responses, `{"instructions":` + quoted(line(v)+"\n"+text) + `,"input":"hi"}`
 		},
+		"block behind another": func(v string) (Kind, string) {
+			return Messages, `{"system":[{"type":"text","text":"You are a coding agent."},{"type":"text","text":"` + line(v) + `"},{"type":"text","text":` + quoted(text) + `}],"messages":[]}`
+		},
+		"system among the messages": func(v string) (Kind, string) {
+			return Messages, `{"system":"s","messages":[{"role":"user","content":"hi"},{"role":"system","content":[{"type":"text","text":"` + line(v) + `"}]},{"role":"user","content":` + quoted(text) + `}]}`
+		},
+		"system of a chat": func(v string) (Kind, string) {
+			return Chat, `{"messages":[{"role":"user","content":"hi"},{"role":"system","content":` + quoted(line(v)+"\n"+text) + `}]}`
+		},
 	} {
 		kind, a := body("a1b")
 		_, b := body("77f")

@@ -80,6 +80,46 @@ var shapes = []shape{
 		none:   []string{`"max_tokens":9`, `"max_tokens":8`, `"user_id":"u"`, `"user_id":"v"`, `"sig"`, `"gis"`, `"media_type":"image/png"`, `"media_type":"image/gif"`},
 	},
 	{
+		name: "messages with an effort", kind: Messages,
+		body:  `{"model":"m","output_config":{"effort":"low","format":{"type":"json_schema","schema":{"a":1}}},"thinking":{"type":"enabled","budget_tokens":1024},"system":"HEAD","messages":[{"role":"user","content":"TAIL"}]}`,
+		front: []string{`"effort":"low"`, `"effort":"high"`, `"effort":"low",`, ``},
+		none:  []string{`{"a":1}`, `{"b":1}`, `1024`, `2048`, `"effort":"low","format":{"type":"json_schema","schema":{"a":1}}`, `"format":null,"effort":"low"`},
+	},
+	{
+		name: "responses that bring their turns before along", kind: Responses,
+		body: `{"model":"m","reasoning":{"effort":null,"summary":"auto"},"tools":[{"type":"mcp","server_label":"docs","headers":{"X-Key":"k1"},"authorization":"t1","allowed_tools":["a"]}],"instructions":"HEAD",
+			"previous_input_messages":[{"author":{"role":"user"},"content":[{"type":"text","text":"before"}]}],"input":"TAIL"}`,
+		front:  []string{`"docs"`, `"code"`, `["a"]`, `["b"]`, `"effort":null`, `"effort":"low"`},
+		behind: []string{`"before"`, `"behind"`, `{"role":"user"},`, `{"role":"assistant"},`},
+		none:   []string{`"k1"`, `"k2"`, `"t1"`, `"t2"`, `"headers":{"X-Key":"k1"},`, ``, `"summary":"auto"`, `"summary":"detailed"`, `,"summary":"auto"`, ``},
+	},
+	{
+		name: "SGLang's chat", kind: Chat,
+		body:  `{"model":"m","extra_key":"e","lora_path":"l","rid":"r","messages":[{"role":"user","content":"HEADmiddleTAIL"}]}`,
+		front: []string{`"e"`, `"f"`, `"e"`, `null`, `"e"`, `["e"]`, `"l"`, `"k"`, `"extra_key":"e","lora_path":"l"`, `"extra_key":"l","lora_path":"e"`},
+		none:  []string{`"rid":"r"`, `"rid":"s"`, `"extra_key":"e","lora_path":"l"`, `"lora_path":"l","extra_key":"e"`},
+	},
+	{
+		name: "Ollama's chat", kind: Chat,
+		body: `{"model":"m","options":{"num_predict":5,"temperature":0},"keep_alive":"5m","messages":[{"role":"system","content":"HEAD"},{"role":"user","content":"look","images":["AAAA"]},
+			{"role":"assistant","content":"","thinking":"hm","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]},{"role":"tool","tool_name":"f","content":"42"},{"role":"user","content":"TAIL"}]}`,
+		behind: []string{`"look"`, `"see"`, `"AAAA"`, `"AAAB"`, `"images":["AAAA"]`, `"images":["AAAA","BBBB"]`, `,"images":["AAAA"]`, ``, `"hm"`, `"aha"`, `{"a":1}`, `{"a":2}`, `"tool_name":"f"`, `"tool_name":"g"`},
+		none:   []string{`"num_predict":5`, `"num_predict":6`, `"5m"`, `"6m"`},
+	},
+	{
+		name: "Ollama's generate", kind: Generate,
+		body:   `{"model":"m","system":"HEAD","template":"t","context":[1,2,3],"images":["AAAA"],"prompt":"middleTAIL","options":{"seed":1}}`,
+		front:  []string{`"template":"t"`, `"template":"u"`},
+		behind: []string{`[1,2,3]`, `[1,2,4]`, `"AAAA"`, `"AAAB"`, `middle`, `MIDDLE`},
+		none:   []string{`"seed":1`, `"seed":2`},
+	},
+	{
+		name: "Cohere's inputs of text and pictures", kind: Embeddings,
+		body:   `{"model":"m","inputs":[{"content":[{"type":"text","text":"HEAD"},{"type":"image_url","image_url":{"url":"http://x/1"}},{"type":"text","text":"TAIL"}]}],"output_dimension":9}`,
+		behind: []string{`http://x/1`, `http://x/2`},
+		none:   []string{`"output_dimension":9`, `"output_dimension":8`},
+	},
+	{
 		name: "embeddings", kind: Embeddings,
 		body:   `{"model":"m","input":["HEADmiddleTAIL","second"],"encoding_format":"float","dimensions":256}`,
 		behind: []string{`middle`, `MIDDLE`},
@@ -204,7 +244,9 @@ func dress(b *strings.Builder, r *rand.Rand, n *node, fixed bool) {
 		b.WriteByte(']')
 	case '{':
 		// What an engine's own tool is told, or tells, is fed as it stands.
-		fixed = fixed || slices.Contains(n.keys, "size") || slices.Contains(n.keys, "action")
+		fixed = fixed || slices.ContainsFunc(n.keys, func(key string) bool {
+			return slices.Contains([]string{"size", "action", "server_label", "author"}, key)
+		})
 		order := r.Perm(len(n.keys))
 		if fixed {
 			slices.Sort(order)

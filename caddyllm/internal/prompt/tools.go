@@ -23,9 +23,14 @@ func (s *Scanner) tool(v span, inner bool) {
 	var f [nToolFields]span
 	note(&s.lexer, v, toolFieldOf, f[:])
 	if !inner && !s.present(f[tFunction]) && !s.present(f[tName]) {
-		if !v.cut() { // else it may still become a function
-			s.value(v)
+		if v.cut() {
+			return // it may still become a function
 		}
+		if s.first(f[tCredential]) != 0 {
+			s.uncredentialed(v)
+			return
+		}
+		s.value(v)
 		return
 	}
 	s.mark('{')
@@ -44,4 +49,27 @@ func (s *Scanner) tool(v span, inner bool) {
 	if !v.cut() {
 		s.mark('}')
 	}
+}
+
+// uncredentialed feeds one of the engine's own tools without what it shows to
+// others.
+func (s *Scanner) uncredentialed(v span) {
+	n := 0
+	for w := s.enter(v); w.next(); {
+		n++
+	}
+	if n > maxUnordered {
+		s.value(v)
+		return
+	}
+	s.mark('{')
+	for w := s.enter(v); w.next(); {
+		if toolFieldOf(w.name()) == tCredential || overridden(w) {
+			continue
+		}
+		s.mark(lString)
+		s.text(w.key)
+		s.value(w.value)
+	}
+	s.mark('}')
 }

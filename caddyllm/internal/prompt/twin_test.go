@@ -102,6 +102,15 @@ func (w *twin) reading(letter byte, n *node) {
 func (w *twin) options(f map[field]*node) {
 	for _, option := range options {
 		n := f[option]
+		if option == fReasoning && n.is('{') {
+			var effort *node
+			for i, key := range n.keys {
+				if key == "effort" {
+					effort = n.members[i]
+				}
+			}
+			n = effort
+		}
 		if !n.present() {
 			continue
 		}
@@ -142,7 +151,20 @@ func (w *twin) tool(n *node, inner bool) {
 	}
 	f := fieldsOf(n, toolFieldOf)
 	if !inner && !f[tFunction].present() && !f[tName].present() {
-		w.value(n)
+		keys, members := n.unique()
+		if f[tCredential] == nil || len(n.members) > maxUnordered {
+			w.value(n)
+			return
+		}
+		w.mark('{')
+		for i, m := range members {
+			if keys[i] != "headers" && keys[i] != "authorization" {
+				w.mark('"')
+				w.text(keys[i])
+				w.value(m)
+			}
+		}
+		w.mark('}')
 		return
 	}
 	w.mark('{')
@@ -223,6 +245,7 @@ func (w *twin) message(n *node) {
 	}
 	w.reading('h', f[mEncrypted])
 	w.content(f[mContent], 0)
+	w.images(f[mImages])
 	w.reading('f', f[mRefusal])
 	if f[mToolCalls].is('[') {
 		for _, c := range f[mToolCalls].members {
@@ -275,6 +298,12 @@ func (w *twin) content(n *node, nesting int) {
 			joined = w.part(p, joined, nesting)
 		}
 	default:
+		if n.is('{') {
+			f := fieldsOf(n, partFieldOf)
+			if kind := f[pType]; kind.is('"') && kind.text == "computer_screenshot" && w.picture(f) {
+				return
+			}
+		}
 		w.labelled('x', n)
 	}
 }
@@ -302,6 +331,8 @@ func (w *twin) part(n *node, joined bool, nesting int) bool {
 	switch {
 	case f[pText].is('"'):
 		return w.words(f[pText], joined)
+	case f[pEmbeds].present():
+		w.embeds(f[pEmbeds])
 	case f[pThinking].is('"'):
 		w.reading('h', f[pThinking])
 	case f[pContent].present() && nesting < 4:
@@ -313,18 +344,55 @@ func (w *twin) part(n *node, joined bool, nesting int) bool {
 		w.labelled('d', f[pID])
 		w.labelled('n', f[pName])
 		w.reading('g', f[pInput])
-	case f[pImage].present():
-		w.media('i', f[pImage], f[pUUID])
-	case f[pAudio].present():
-		w.media('a', f[pAudio], f[pUUID])
-	case f[pVideo].present():
-		w.media('v', f[pVideo], f[pUUID])
-	case f[pFile].present():
-		w.media('F', f[pFile], f[pUUID])
 	default:
-		w.reading('x', n)
+		if !w.picture(f) {
+			w.reading('x', n)
+		}
 	}
 	return false
+}
+
+// picture writes a part that is no text, or only its name.
+func (w *twin) picture(f map[partField]*node) bool {
+	id := f[pUUID]
+	for i, from := range []partField{pImage, pAudio, pVideo, pFile} {
+		if f[from].present() {
+			w.media("iavF"[i], f[from], id)
+			return true
+		}
+	}
+	if !id.is('"') || id.text == "" || !f[pType].is('"') {
+		return false
+	}
+	letter, ok := map[string]byte{"image_url": 'i', "audio_url": 'a', "input_audio": 'a', "video_url": 'v'}[f[pType].text]
+	if ok {
+		w.media(letter, id, nil)
+	}
+	return ok
+}
+
+func (w *twin) images(n *node) {
+	images := []*node{n}
+	if n.is('[') {
+		images = n.members
+	}
+	for _, n := range images {
+		if n.present() {
+			w.media('i', n, nil)
+		}
+	}
+}
+
+func (w *twin) embeds(e *node) {
+	if !e.present() {
+		return
+	}
+	var alone twin
+	alone.value(e)
+	w.mark('e')
+	w.out.Write(binary.BigEndian.AppendUint64(nil, xxhash.Sum64(alone.out.Bytes())))
+	w.extra += len(e.raw) / embedBytes
+	w.found = true
 }
 
 func (w *twin) media(letter byte, n, id *node) {
@@ -369,7 +437,15 @@ func (w *twin) single(n *node) {
 		w.text(n.text)
 		w.found = w.found || n.text != ""
 	case n.is('{'):
-		w.reading('p', n)
+		f := fieldsOf(n, partFieldOf)
+		switch c := f[pContent]; {
+		case c.is('"') || c.is('['):
+			w.mark('p')
+			w.content(c, 0)
+		case f[pText] == nil && w.picture(f):
+		default:
+			w.reading('p', n)
+		}
 	case n.is('['):
 		w.mark('#')
 		for _, m := range n.members {
@@ -406,6 +482,11 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 		w.chat(f)
 	case Responses:
 		w.chat(f)
+		if f[fPreviousInput].is('[') {
+			for _, m := range f[fPreviousInput].members {
+				w.reading('M', m)
+			}
+		}
 		if input := f[fInput]; input.is('"') {
 			w.message(&node{kind: '{', keys: []string{"role", "content"}, members: []*node{{kind: '"', text: "user"}, input}})
 		} else {
@@ -414,14 +495,7 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 	case Completions:
 		w.options(f)
 		w.batch(f[fPrompt])
-		if e := f[fEmbeds]; e.present() {
-			var alone twin
-			alone.value(e)
-			w.mark('e')
-			w.out.Write(binary.BigEndian.AppendUint64(nil, xxhash.Sum64(alone.out.Bytes())))
-			w.extra += len(e.raw) / embedBytes
-			w.found = true
-		}
+		w.embeds(f[fEmbeds])
 	case Rerank, Score:
 		if f[fQuery] != nil {
 			w.mark('q')
@@ -434,14 +508,12 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 			return
 		}
 		w.options(f)
-		images := []*node{f[fImages]}
-		if f[fImages].is('[') {
-			images = f[fImages].members
+		if system := f[fSystem]; system.is('"') {
+			w.message(&node{kind: '{', keys: []string{"role", "content"}, members: []*node{{kind: '"', text: "system"}, system}})
 		}
-		for _, n := range images {
-			if n.present() {
-				w.media('i', n, nil)
-			}
+		w.images(f[fImages])
+		if f[fContext].is('[') {
+			w.single(f[fContext])
 		}
 		pictured := w.found
 		w.found = false
