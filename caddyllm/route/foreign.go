@@ -55,6 +55,9 @@ func (r *Router) Scraped(at time.Time, id string, l *Load) {
 		u.still++
 	}
 	u.load, u.scraped = page, now
+	if u.still == 0 {
+		u.gauge.note(r.running(u), page.KVUsage)
+	}
 	u.judgePage()
 	r.noteLoad(u, now)
 	if u.slot >= 0 {
@@ -87,7 +90,8 @@ func (u *upstream) judgePage() {
 	u.peakPrefill, u.peakTotal = u.waiting, u.inFlight()
 
 	u.asleep = u.load.Awake.Known && u.load.Awake.Value == 0
-	u.capacity, u.used = u.load.CapacityTokens.Value, u.load.KVUsage.Value*u.load.CapacityTokens.Value
+	u.capacity = u.gauge.capacity(u.load.CapacityTokens.Value)
+	u.used = u.load.KVUsage.Value * u.capacity
 	u.pageFrom, u.pageUntil, u.pageCount, u.frozen = -never, never, never, -never
 	if u.load.Empty() {
 		return
@@ -159,7 +163,7 @@ func moved(before, after *Load) bool {
 func (u *upstream) restart() {
 	u.foreign = others{}
 	u.failures, u.stalled, u.probed = 0, false, never
-	u.factor, u.audit, u.told = 1, audit{}, [forms]int8{}
+	u.factor, u.audit, u.told, u.gauge = 1, audit{}, [forms]int8{}, gauge{}
 }
 
 // State says how much is known of an upstream's own queue.

@@ -30,7 +30,7 @@ type upstream struct {
 	hash      uint64 // of id, for ties
 
 	brought   others        // by the last two pages
-	capacity  float64       // KV tokens, 0 if unknown
+	capacity  float64       // KV tokens, 0 if unknown: as its page tells, or more
 	used      float64       // KV tokens in use, by the last page
 	roomAhead float64       // KV tokens that the queue will take
 	room      float64       // KV tokens of own requests with a first token
@@ -78,7 +78,8 @@ type history struct {
 	ranFrom      time.Duration // the run of steps with a prefill that ran is of
 	ran          float64       // own work whose first token came in it, prefill tokens
 
-	factor float64 // of the scraped capacity, from what answers told
+	gauge  gauge
+	factor float64 // of capacity, from what answers told
 	audit  audit
 	told   [forms]int8 // silences that still are answers, by form of usage
 }

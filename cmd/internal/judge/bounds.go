@@ -24,7 +24,7 @@ const (
 	tpotToLeastConn                  = 1.03
 	changedCluster                   = 1.05
 	badMetrics                       = 1.02 // to healthy
-	halfCapacity                     = 1.05 // to healthy
+	wrongCapacity                    = 1.05 // to healthy
 	pinnedGateways, splitGateways    = 1.15, 2.0
 	splitToNext                      = 0.75 // to the next policy
 )
@@ -133,7 +133,7 @@ func (o *Outcome) checkVariants(c *checks) {
 			case part == "metrics":
 				c.atMost(badMetrics, got, "%s, mean TTFT to healthy", v)
 			case part == "capacity":
-				c.atMost(halfCapacity, got, "%s, mean TTFT to healthy", v)
+				c.atMost(wrongCapacity, got, "%s, mean TTFT to healthy", v)
 			case v == "2 pinned":
 				c.atMost(pinnedGateways, got, "gateways %s, mean TTFT to oracle", v)
 			default:
