@@ -71,9 +71,13 @@ func (s *sim) describe(id uint64, t *workload.Turn) {
 			chain := t.Content.Bytes(block)
 			return chain[:min(t.Bytes/block, len(chain))]
 		},
-		TokenChain: func(block int) []uint64 {
-			chain := t.Content.Tokens(block)
-			return chain[:min(t.Prompt/block, len(chain))]
+		Blocks: func(block int) []int32 {
+			numbers := s.load.ByteNumbers(t.Content, block)
+			return numbers[:min(t.Bytes/block, len(numbers))]
+		},
+		TokenBlocks: func(block int) []int32 {
+			numbers := s.load.TokenNumbers(t.Content, block)
+			return numbers[:min(t.Prompt/block, len(numbers))]
 		},
 		UserKey: t.Content.UserKey,
 	}

@@ -16,15 +16,15 @@ type aibrix struct {
 	chance
 	set   settings
 	order *blockList
-	pods  map[uint64][]int32 // upstreams that a block went to
+	pods  [][]int32 // by block: upstreams that it went to
 }
 
 func newAIBrix(env Env, s settings) Policy {
-	return &aibrix{newBook(env), chance{env.Seed}, s, newBlockList(int(s["blocks"])), make(map[uint64][]int32)}
+	return &aibrix{book: newBook(env), chance: chance{env.Seed}, set: s, order: newBlockList(int(s["blocks"]))}
 }
 
 func (p *aibrix) Pick(now time.Duration, q *Request, targets []Target) int {
-	chain := q.Chain(int(p.set["block"]))
+	chain := q.Blocks(int(p.set["block"]))
 	low, high, sum, squares := math.Inf(1), 0.0, 0.0, 0.0
 	for _, t := range targets {
 		n := float64(p.up[t.Upstream].inFlight)
@@ -33,7 +33,7 @@ func (p *aibrix) Pick(now time.Duration, q *Request, targets []Target) int {
 	mean := sum / float64(len(targets))
 	bound := mean + p.set["sigma"]*math.Sqrt(max(squares/float64(len(targets))-mean*mean, 0))
 	gap := high-low > p.set["gap"]
-	matched := p.match(chain, targets)
+	matched := p.match(chain)
 	score := func(up int) float64 {
 		n := float64(p.up[up].inFlight)
 		switch {
@@ -53,32 +53,37 @@ func (p *aibrix) Pick(now time.Duration, q *Request, targets []Target) int {
 }
 
 // match is the number of leading blocks that went to each upstream.
-func (p *aibrix) match(chain []uint64, targets []Target) map[int]int {
-	matched := make(map[int]int, len(targets))
-	for i, h := range chain {
-		any := false
-		for _, up := range p.pods[h] {
-			if matched[int(up)] == i {
-				matched[int(up)] = i + 1
-				any = true
+func (p *aibrix) match(chain []int32) []int {
+	matched := make([]int, len(p.up))
+	for i, block := range chain {
+		some := false
+		if p.order.has(block) {
+			for _, up := range p.pods[block] {
+				if matched[up] == i {
+					matched[up] = i + 1
+					some = true
+				}
 			}
 		}
-		if !any {
+		if !some {
 			break
 		}
 	}
 	return matched
 }
 
-func (p *aibrix) note(up int, chain []uint64) {
+func (p *aibrix) note(up int, chain []int32) {
 	for i := len(chain) - 1; i >= 0; i-- {
-		h := chain[i]
-		if !p.order.has(h) && p.order.len() >= p.order.most {
-			delete(p.pods, p.order.oldest())
+		block := chain[i]
+		if !p.order.has(block) {
+			for len(p.pods) <= int(block) {
+				p.pods = append(p.pods, nil)
+			}
+			p.pods[block] = p.pods[block][:0]
 		}
-		p.order.touch(h)
-		if !slices.Contains(p.pods[h], int32(up)) {
-			p.pods[h] = append(p.pods[h], int32(up))
+		p.order.touch(block)
+		if !slices.Contains(p.pods[block], int32(up)) {
+			p.pods[block] = append(p.pods[block], int32(up))
 		}
 	}
 }

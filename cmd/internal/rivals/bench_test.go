@@ -43,6 +43,20 @@ func newBench(t *testing.T, name string, upstreams int) *bench {
 	return b
 }
 
+// known are the numbers of all blocks that any test has.
+var known = make(map[uint64]int32)
+
+func numbers(chain []uint64) []int32 {
+	var all []int32
+	for _, h := range chain {
+		if _, ok := known[h]; !ok {
+			known[h] = int32(len(known))
+		}
+		all = append(all, known[h])
+	}
+	return all
+}
+
 // prompt consists of parts of 1024 bytes each; equal names are equal parts.
 func prompt(parts ...string) *Request {
 	var text []byte
@@ -63,8 +77,9 @@ func prompt(parts ...string) *Request {
 	tokens := len(text) / bytesPerToken
 	return &Request{
 		Bytes: len(text), Tokens: tokens, PromptTokens: tokens, Chain: chain,
-		TokenChain: func(block int) []uint64 { return chain(block * bytesPerToken) },
-		UserKey:    func(n int) uint64 { return chain(n)[0] },
+		Blocks:      func(block int) []int32 { return numbers(chain(block)) },
+		TokenBlocks: func(block int) []int32 { return numbers(chain(block * bytesPerToken)) },
+		UserKey:     func(n int) uint64 { return chain(n)[0] },
 	}
 }
 

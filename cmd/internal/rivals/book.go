@@ -24,7 +24,7 @@ type flight struct {
 	tokens  float64
 	sent    time.Duration
 	decodes bool
-	chain   []uint64
+	chain   []int32
 }
 
 func newBook(env Env) book {

@@ -26,7 +26,7 @@ func newTree(env Env, chars float64) tree {
 // match returns the longest match of any target as a share of the prompt, and
 // who has it.
 func (t *tree) match(q *Request, targets []Target) (share float64, held []int) {
-	chain := q.Chain(treeBlock)
+	chain := q.Blocks(treeBlock)
 	held = make([]int, len(targets))
 	most := 0
 	for i := range targets {
@@ -41,7 +41,7 @@ func (t *tree) match(q *Request, targets []Target) (share float64, held []int) {
 func (t *tree) take(now time.Duration, q *Request, targets []Target, best int) int {
 	up := targets[best].Upstream
 	t.send(now, q, up, 0, 0)
-	t.texts.put(up, q.Chain(treeBlock))
+	t.texts.put(up, q.Blocks(treeBlock))
 	t.served[up]++
 	return best
 }

@@ -1,9 +1,6 @@
 package rivals
 
-import (
-	"sort"
-	"time"
-)
+import "time"
 
 // dynamo is NVIDIA Dynamo's KV router (selector/default.rs): the least of
 //
@@ -19,9 +16,28 @@ type dynamo struct {
 	block  int
 	set    settings
 	truth  Truth // nil without events
-	sent   []map[uint64]time.Duration
-	active []map[uint64]int
+	sent   []assumed
+	active []tally
 	swept  time.Duration
+}
+
+// assumed is when each block was sent to an upstream last.
+type assumed struct {
+	pages
+	at []time.Duration // by place; never where no block is
+}
+
+const never = time.Duration(-1)
+
+func (a *assumed) note(now time.Duration, block int32) {
+	place, ok := a.find(block)
+	if !ok || a.at[place] == never {
+		place = a.take(block)
+		for len(a.at) < a.size() {
+			a.at = append(a.at, never)
+		}
+	}
+	a.at[place] = now
 }
 
 func newDynamo(env Env, s settings) Policy {
@@ -29,41 +45,40 @@ func newDynamo(env Env, s settings) Policy {
 	if s["events"] > 0 {
 		p.truth = env.Truth
 	}
-	for range env.Upstreams {
-		p.sent = append(p.sent, make(map[uint64]time.Duration))
-		p.active = append(p.active, make(map[uint64]int))
-	}
+	p.sent, p.active = make([]assumed, env.Upstreams), make([]tally, env.Upstreams)
 	return p
 }
 
-func (p *dynamo) overlap(now time.Duration, up int, q *Request, chain []uint64) int {
+func (p *dynamo) overlap(now time.Duration, up int, q *Request, chain []int32) int {
 	if p.truth != nil {
 		return p.truth.Cached(up, q) / p.block
 	}
-	ttl, sent := p.set["ttl_s"], p.sent[up]
 	// Whoever was sent a block was sent those before it, at that time or later.
-	return sort.Search(len(chain), func(i int) bool {
-		at, ok := sent[chain[i]]
-		return !ok || (now-at).Seconds() > ttl
+	sent := &p.sent[up]
+	return leading(chain, func(block int32) bool {
+		place, ok := sent.find(block)
+		return ok && sent.at[place] != never && !p.stale(now, sent.at[place])
 	})
 }
 
+func (p *dynamo) stale(now, at time.Duration) bool { return (now - at).Seconds() > p.set["ttl_s"] }
+
 func (p *dynamo) Pick(now time.Duration, q *Request, targets []Target) int {
-	chain := q.TokenChain(p.block)
+	chain := q.TokenBlocks(p.block)
 	p.sweep(now)
-	held := make(map[int]int, len(targets))
+	held := make([]int, len(p.up))
 	best := least(targets, &p.chance, func(up int) float64 {
 		held[up] = p.overlap(now, up, q, chain)
 		tokens := p.up[up].pending + float64(q.PromptTokens-held[up]*p.block)
-		return p.set["prefill"]*tokens/float64(p.block) + float64(len(p.active[up])+p.fresh(up, chain))
+		return p.set["prefill"]*tokens/float64(p.block) + float64(p.active[up].some+p.fresh(up, chain))
 	})
 	up := targets[best].Upstream
 	f := p.send(now, q, up, float64(q.PromptTokens), float64(q.PromptTokens-held[up]*p.block))
 	f.chain = chain
-	for _, h := range chain {
-		p.active[up][h]++
+	for _, block := range chain {
+		p.active[up].add(block)
 		if p.truth == nil {
-			p.sent[up][h] = now
+			p.sent[up].note(now, block)
 		}
 	}
 	return best
@@ -71,9 +86,8 @@ func (p *dynamo) Pick(now time.Duration, q *Request, targets []Target) int {
 
 // fresh is how many of the chain's blocks no request in flight there has.
 // Where one isn't there, none behind it is.
-func (p *dynamo) fresh(up int, chain []uint64) int {
-	active := p.active[up]
-	return len(chain) - sort.Search(len(chain), func(i int) bool { return active[chain[i]] == 0 })
+func (p *dynamo) fresh(up int, chain []int32) int {
+	return len(chain) - leading(chain, func(block int32) bool { return p.active[up].get(block) > 0 })
 }
 
 func (p *dynamo) End(_ time.Duration, id uint64, _ Outcome, _ *Usage) {
@@ -81,10 +95,8 @@ func (p *dynamo) End(_ time.Duration, id uint64, _ Outcome, _ *Usage) {
 	if f == nil {
 		return
 	}
-	for _, h := range f.chain {
-		if p.active[f.up][h]--; p.active[f.up][h] == 0 {
-			delete(p.active[f.up], h)
-		}
+	for _, block := range f.chain {
+		p.active[f.up].drop(block)
 	}
 }
 
@@ -94,10 +106,12 @@ func (p *dynamo) sweep(now time.Duration) {
 		return
 	}
 	p.swept = now
-	for _, sent := range p.sent {
-		for h, at := range sent {
-			if (now - at).Seconds() > p.set["ttl_s"] {
-				delete(sent, h)
+	for i := range p.sent {
+		sent := &p.sent[i]
+		for place, at := range sent.at {
+			if at != never && p.stale(now, at) {
+				sent.at[place] = never
+				sent.drop(int32(place))
 			}
 		}
 	}

@@ -39,18 +39,18 @@ func (p *llmdIndex) Scraped(now time.Duration, up int, page *Page) {
 	}
 }
 
-func (p *llmdIndex) chain(q *Request) []uint64 {
-	chain := q.Chain(llmdBlock)
+func (p *llmdIndex) chain(q *Request) []int32 {
+	chain := q.Blocks(llmdBlock)
 	return chain[:min(len(chain), llmdLongest*bytesPerToken/llmdBlock)]
 }
 
 // match is the share of the prompt's blocks, the open last one included.
-func (p *llmdIndex) match(up int, q *Request, chain []uint64) float64 {
+func (p *llmdIndex) match(up int, q *Request, chain []int32) float64 {
 	blocks := (q.Bytes + llmdBlock - 1) / llmdBlock
 	return float64(p.cache.held(up, chain)) / float64(max(blocks, 1))
 }
 
-func (p *llmdIndex) take(now time.Duration, q *Request, targets []Target, best int, chain []uint64) int {
+func (p *llmdIndex) take(now time.Duration, q *Request, targets []Target, best int, chain []int32) int {
 	up := targets[best].Upstream
 	p.send(now, q, up, float64(q.Tokens), float64(q.Tokens)*(1-p.match(up, q, chain)))
 	p.cache.put(up, chain)
@@ -102,17 +102,19 @@ const tokenLoadMax = 4_194_304
 func (p *llmdSticky) Pick(now time.Duration, q *Request, targets []Target) int {
 	chain := p.chain(q)
 	sticky := make([]bool, len(targets))
+	match := make([]float64, len(p.up))
 	bestSticky, bestOther := math.Inf(1), math.Inf(1)
 	for i, t := range targets {
 		wait := p.up[t.Upstream].pending / p.set["rate"]
-		if sticky[i] = !t.Tried && p.match(t.Upstream, q, chain) >= p.set["match"]; sticky[i] {
+		match[t.Upstream] = p.match(t.Upstream, q, chain)
+		if sticky[i] = !t.Tried && match[t.Upstream] >= p.set["match"]; sticky[i] {
 			bestSticky = min(bestSticky, wait)
 		} else if !t.Tried {
 			bestOther = min(bestOther, wait)
 		}
 	}
 	only := !math.IsInf(bestSticky, 1) && bestSticky-bestOther <= p.set["wait_s"]
-	holds := make(map[int]bool, len(targets))
+	holds := make([]bool, len(p.up))
 	for i, t := range targets {
 		holds[t.Upstream] = sticky[i]
 	}
@@ -120,7 +122,7 @@ func (p *llmdSticky) Pick(now time.Duration, q *Request, targets []Target) int {
 		if only && !holds[up] {
 			return math.Inf(1)
 		}
-		return min(p.up[up].pending+float64(q.Tokens)*(1-p.match(up, q, chain)), tokenLoadMax)
+		return min(p.up[up].pending+float64(q.Tokens)*(1-match[up]), tokenLoadMax)
 	})
 	return p.take(now, q, targets, best, chain)
 }

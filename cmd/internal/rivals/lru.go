@@ -2,8 +2,8 @@ package rivals
 
 import "sort"
 
-// lru is a policy's model of what upstreams hold: a bounded LRU of block
-// hashes for each.
+// lru is a policy's model of what upstreams hold: a bounded LRU of blocks for
+// each.
 type lru struct{ up []*blockList }
 
 func newLRU(env Env, blocks int) *lru {
@@ -16,83 +16,110 @@ func newLRU(env Env, blocks int) *lru {
 
 // held is the number of leading blocks that an upstream has. Chains are only put
 // as a whole, heads last: who has a block has those before it.
-func (l *lru) held(up int, chain []uint64) int {
-	list := l.up[up]
-	return sort.Search(len(chain), func(i int) bool { return !list.has(chain[i]) })
+func (l *lru) held(up int, chain []int32) int { return leading(chain, l.up[up].has) }
+
+// leading is how many of the first blocks match, where none matches behind one
+// that doesn't. Most upstreams have few of a chain, so it is looked for from the
+// front, in steps that double.
+func leading(chain []int32, match func(block int32) bool) int {
+	low, step := 0, 1
+	for low+step <= len(chain) && match(chain[low+step-1]) {
+		low += step
+		step *= 2
+	}
+	rest := min(step-1, len(chain)-low)
+	return low + sort.Search(rest, func(i int) bool { return !match(chain[low+i]) })
 }
 
 // put makes a chain the most recent of an upstream, its head the very most.
-func (l *lru) put(up int, chain []uint64) {
+func (l *lru) put(up int, chain []int32) {
+	list := l.up[up]
 	for i := len(chain) - 1; i >= 0; i-- {
-		l.up[up].touch(chain[i])
+		list.touch(chain[i])
 	}
 }
 
 func (l *lru) resize(up, blocks int) { l.up[up].resize(blocks) }
 
-// blockList is an LRU in slices.
+// blockList is an LRU: a ring through the places of blocks.
 type blockList struct {
-	places blockTable
-	nodes  []blockNode // nodes[0] is the ring's anchor
-	spare  []int32
-	most   int
+	places         pages
+	nodes          []blockNode // by place
+	newest, oldest int32       // absent if there is none
+	count, most    int
 }
 
-type blockNode struct {
-	hash       uint64
-	prev, next int32
-}
+// blockNode is absent in both where no block is.
+type blockNode struct{ newer, older int32 }
+
+const absent = -1
+
+// end is behind the newest and the oldest.
+const end = -2
 
 func newBlockList(most int) *blockList {
-	return &blockList{nodes: make([]blockNode, 1), most: max(most, 1)}
+	return &blockList{newest: end, oldest: end, most: max(most, 1)}
 }
 
 // len is the number of blocks.
-func (l *blockList) len() int { return l.places.used }
+func (l *blockList) len() int { return l.count }
 
-// oldest is the block that goes next; 0 if there is none.
-func (l *blockList) oldest() uint64 { return l.nodes[l.nodes[0].prev].hash }
-
-func (l *blockList) has(hash uint64) bool { return l.places.find(l.nodes, hash) != 0 }
-
-func (l *blockList) touch(hash uint64) {
-	at := l.places.find(l.nodes, hash)
-	if at != 0 {
-		l.unlink(at)
-	} else {
-		for l.len() >= l.most {
-			l.evict()
-		}
-		at = int32(len(l.nodes))
-		if n := len(l.spare); n > 0 {
-			at, l.spare = l.spare[n-1], l.spare[:n-1]
-		} else {
-			l.nodes = append(l.nodes, blockNode{})
-		}
-		l.nodes[at].hash = hash
-		l.places.add(l.nodes, at)
-	}
-	head := l.nodes[0].next
-	l.nodes[at].prev, l.nodes[at].next = 0, head
-	l.nodes[head].prev = at
-	l.nodes[0].next = at
+func (l *blockList) has(block int32) bool {
+	place, ok := l.places.find(block)
+	return ok && l.nodes[place].newer != absent
 }
 
-func (l *blockList) unlink(at int32) {
-	n := l.nodes[at]
-	l.nodes[n.prev].next, l.nodes[n.next].prev = n.next, n.prev
+func (l *blockList) touch(block int32) {
+	place, ok := l.places.find(block)
+	switch {
+	case !ok || l.nodes[place].newer == absent:
+		for l.count >= l.most {
+			l.evict()
+		}
+		place = l.places.take(block)
+		for len(l.nodes) < l.places.size() {
+			l.nodes = append(l.nodes, blockNode{absent, absent})
+		}
+		l.count++
+	case place == l.newest:
+		return
+	default:
+		l.unlink(place)
+	}
+	l.nodes[place] = blockNode{newer: end, older: l.newest}
+	if l.newest != end {
+		l.nodes[l.newest].newer = place
+	} else {
+		l.oldest = place
+	}
+	l.newest = place
+}
+
+func (l *blockList) unlink(place int32) {
+	n := l.nodes[place]
+	if n.newer != end {
+		l.nodes[n.newer].older = n.older
+	} else {
+		l.newest = n.older
+	}
+	if n.older != end {
+		l.nodes[n.older].newer = n.newer
+	} else {
+		l.oldest = n.newer
+	}
 }
 
 func (l *blockList) evict() {
-	oldest := l.nodes[0].prev
-	l.unlink(oldest)
-	l.places.drop(l.nodes, oldest)
-	l.spare = append(l.spare, oldest)
+	place := l.oldest
+	l.unlink(place)
+	l.nodes[place] = blockNode{absent, absent}
+	l.places.drop(place)
+	l.count--
 }
 
 func (l *blockList) resize(most int) {
 	l.most = max(most, 1)
-	for l.len() > l.most {
+	for l.count > l.most {
 		l.evict()
 	}
 }

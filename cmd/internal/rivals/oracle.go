@@ -32,9 +32,9 @@ type replicating struct {
 	alpha   float64
 	spare   float64
 	own     float64
-	window  [][]uint64
+	window  [][]int32
 	next    int
-	counts  map[uint64]int
+	counts  tally
 	holders []int
 }
 
@@ -44,12 +44,12 @@ const popularTokens = 16_384
 func newReplicating(env Env, s settings) Policy {
 	return &replicating{
 		oracle: oracle{chance{env.Seed}, env.Truth}, block: env.BlockTokens, alpha: s["alpha"], spare: s["spare"], own: s["own"],
-		window: make([][]uint64, int(s["window"])*env.Upstreams), counts: make(map[uint64]int),
+		window: make([][]int32, int(s["window"])*env.Upstreams),
 	}
 }
 
 func (p *replicating) Pick(now time.Duration, q *Request, targets []Target) int {
-	chain := q.TokenChain(p.block)
+	chain := q.TokenBlocks(p.block)
 	chain = chain[:min(len(chain), popularTokens/p.block)]
 	weights := p.weights(q, chain, targets)
 	best := least(targets, &p.chance, func(up int) float64 {
@@ -68,7 +68,7 @@ func (p *replicating) Pick(now time.Duration, q *Request, targets []Target) int 
 }
 
 // weights are what the blocks of a chain count where they are missed.
-func (p *replicating) weights(q *Request, chain []uint64, targets []Target) []float64 {
+func (p *replicating) weights(q *Request, chain []int32, targets []Target) []float64 {
 	if cap(p.holders) < len(chain)+1 {
 		p.holders = make([]int, len(chain)+1)
 	}
@@ -82,7 +82,7 @@ func (p *replicating) weights(q *Request, chain []uint64, targets []Target) []fl
 	for i := len(chain); i > 0; i-- {
 		held += holders[i]
 		weights[i-1] = 1
-		excess := float64(p.counts[chain[i-1]])/float64(len(p.window))*float64(len(targets)) - p.spare
+		excess := float64(p.counts.get(chain[i-1]))/float64(len(p.window))*float64(len(targets)) - p.spare
 		if held > 0 && excess > 0 {
 			weights[i-1] = float64(held) / (float64(held) + p.alpha*excess)
 		}
@@ -90,15 +90,13 @@ func (p *replicating) weights(q *Request, chain []uint64, targets []Target) []fl
 	return weights
 }
 
-func (p *replicating) note(chain []uint64) {
-	for _, h := range p.window[p.next] {
-		if p.counts[h]--; p.counts[h] == 0 {
-			delete(p.counts, h)
-		}
+func (p *replicating) note(chain []int32) {
+	for _, block := range p.window[p.next] {
+		p.counts.drop(block)
 	}
 	p.window[p.next] = chain
-	for _, h := range chain {
-		p.counts[h]++
+	for _, block := range chain {
+		p.counts.add(block)
 	}
 	p.next = (p.next + 1) % len(p.window)
 }

@@ -22,9 +22,12 @@ type Request struct {
 	// Chain returns the hashes of the prompt's full blocks of so many bytes,
 	// each chained on those before it. It must not be changed.
 	Chain func(block int) []uint64
-	// TokenChain is Chain in tokens, for those that have the model's tokenizer;
+	// Blocks are the same blocks as numbers: from 0 on, one for each block of so
+	// many bytes that any prompt of the replay has.
+	Blocks func(block int) []int32
+	// TokenBlocks is Blocks in tokens, for those that have the model's tokenizer;
 	// PromptTokens is the exact length.
-	TokenChain   func(block int) []uint64
+	TokenBlocks  func(block int) []int32
 	PromptTokens int
 	// UserKey identifies the first so many bytes of the first user message.
 	UserKey func(bytes int) uint64

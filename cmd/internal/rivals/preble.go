@@ -18,7 +18,8 @@ type preble struct {
 	set     settings
 	recent  []spent // of the window, oldest first
 	prefill []float64
-	outputs []float64 // lengths of the last answers
+	outputs []float64 // lengths of the last answers, in order of their ends
+	sorted  []float64 // the same by length
 }
 
 type spent struct {
@@ -41,14 +42,13 @@ func (p *preble) median() float64 {
 	if len(p.outputs) == 0 {
 		return 100
 	}
-	sorted := slices.Sorted(slices.Values(p.outputs))
-	return sorted[len(sorted)/2]
+	return p.sorted[len(p.sorted)/2]
 }
 
 func (p *preble) Pick(now time.Duration, q *Request, targets []Target) int {
 	p.age(now)
-	chain := q.Chain(workerBlock)
-	held := make(map[int]int, len(targets))
+	chain := q.Blocks(workerBlock)
+	held := make([]int, len(p.up))
 	most := 0
 	for _, t := range targets {
 		held[t.Upstream] = p.cache.held(t.Upstream, chain)
@@ -57,7 +57,7 @@ func (p *preble) Pick(now time.Duration, q *Request, targets []Target) int {
 		}
 	}
 	median := p.median()
-	loads := make(map[int]float64, len(targets))
+	loads := make([]float64, len(p.up))
 	low, high := -1.0, 0.0
 	for _, t := range targets {
 		l := p.prefill[t.Upstream] + float64(p.up[t.Upstream].inFlight)*median*p.set["decode_us"]*1e-6
@@ -75,15 +75,15 @@ func (p *preble) Pick(now time.Duration, q *Request, targets []Target) int {
 		case exploit && held[up] < most:
 			return 1e12 + cost
 		case !exploit:
-			cost += perToken * p.missing(up, q, chain)
+			cost += perToken * missing(q, held[up])
 		}
 		return cost
 	})
 	up := targets[best].Upstream
-	missing := p.missing(up, q, chain)
-	p.prefill[up] += missing * perToken
-	p.recent = append(p.recent, spent{now, up, missing * perToken})
-	p.send(now, q, up, float64(q.Tokens), missing).chain = chain
+	missed := missing(q, held[up])
+	p.prefill[up] += missed * perToken
+	p.recent = append(p.recent, spent{now, up, missed * perToken})
+	p.send(now, q, up, float64(q.Tokens), missed).chain = chain
 	p.cache.put(up, chain)
 	return best
 }
@@ -104,7 +104,11 @@ func (p *preble) End(now time.Duration, id uint64, o Outcome, usage *Usage) {
 		return
 	}
 	if len(p.outputs) == prebleAnswers {
+		at, _ := slices.BinarySearch(p.sorted, p.outputs[0])
+		p.sorted = slices.Delete(p.sorted, at, at+1)
 		p.outputs = p.outputs[1:]
 	}
-	p.outputs = append(p.outputs, float64(usage.OutputTokens))
+	length := float64(usage.OutputTokens)
+	at, _ := slices.BinarySearch(p.sorted, length)
+	p.outputs, p.sorted = append(p.outputs, length), slices.Insert(p.sorted, at, length)
 }

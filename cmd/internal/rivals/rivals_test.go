@@ -246,8 +246,8 @@ func TestAIBrixIndexIsOneForAll(t *testing.T) {
 	b.warm(1, q)
 	b.warm(0, prompt("c", "d"))
 	p := b.policy.(*aibrix)
-	if held := p.match(q.Chain(128), b.targets); held[1] != 0 || len(p.pods) != 16 {
-		t.Errorf("%d blocks of the first prompt are left of %d, want none of 16", held[1], len(p.pods))
+	if held := p.match(q.Blocks(128)); held[1] != 0 || p.order.len() != 16 {
+		t.Errorf("%d blocks of the first prompt are left of %d, want none of 16", held[1], p.order.len())
 	}
 }
 
@@ -379,10 +379,10 @@ func TestSplitKeepsSettingsTogether(t *testing.T) {
 // The LRU of blocks is that of a slow one.
 func TestBlockListIsAnLRU(t *testing.T) {
 	l := newBlockList(8)
-	var slow []uint64
+	var slow []int32
 	r := chance{3}
 	for range 5000 {
-		h := uint64(r.below(20))
+		h := int32(r.below(20))
 		if i := slices.Index(slow, h); i >= 0 {
 			slow = slices.Delete(slow, i, i+1)
 		}
@@ -398,7 +398,7 @@ func TestBlockListIsAnLRU(t *testing.T) {
 				slow = slices.Delete(slow, 0, len(slow)-most)
 			}
 		}
-		for h := range uint64(20) {
+		for h := range int32(20) {
 			if l.has(h) != slices.Contains(slow, h) {
 				t.Fatalf("block %d: %v, want %v", h, l.has(h), slices.Contains(slow, h))
 			}
@@ -406,14 +406,14 @@ func TestBlockListIsAnLRU(t *testing.T) {
 	}
 }
 
-// So is a large one of mixed hashes, whose table grows and loses entries.
+// So is a large one of blocks far apart, whose pages come and go.
 func TestLargeBlockListIsAnLRU(t *testing.T) {
-	const most, hashes = 900, 2000
+	const most, blocks = 900, 2000
 	l := newBlockList(most)
-	touched := make(map[uint64]int)
+	touched := make(map[int32]int)
 	r := chance{4}
 	for now := range 20_000 {
-		h := mix(uint64(r.below(hashes)))
+		h := int32(mix(uint64(r.below(blocks))) >> 44)
 		l.touch(h)
 		touched[h] = now
 	}
@@ -431,6 +431,9 @@ func TestLargeBlockListIsAnLRU(t *testing.T) {
 	if l.len() != most {
 		t.Errorf("%d blocks, want %d", l.len(), most)
 	}
+	if pages := len(l.places.owner); pages > most+1 {
+		t.Errorf("%d pages for %d blocks", pages, most)
+	}
 }
 
 // What is held of a chain ends with the first block that isn't, whatever chains
@@ -438,11 +441,15 @@ func TestLargeBlockListIsAnLRU(t *testing.T) {
 func TestHeldIsTheLeadingBlocks(t *testing.T) {
 	l := &lru{up: []*blockList{newBlockList(40)}}
 	r := chance{5}
-	chain := func() []uint64 {
-		h, c := uint64(0), make([]uint64, 1+r.below(15))
+	numbers := make(map[uint64]int32)
+	chain := func() []int32 {
+		h, c := uint64(0), make([]int32, 1+r.below(15))
 		for i := range c {
 			h = mix(h ^ uint64(1+r.below(3)))
-			c[i] = h
+			if _, ok := numbers[h]; !ok {
+				numbers[h] = int32(len(numbers))
+			}
+			c[i] = numbers[h]
 		}
 		return c
 	}
@@ -456,5 +463,27 @@ func TestHeldIsTheLeadingBlocks(t *testing.T) {
 			t.Fatalf("%d of %d are held, want %d", held, len(c), slow)
 		}
 		l.put(0, chain())
+	}
+}
+
+// A tally is a map of numbers.
+func TestTallyCounts(t *testing.T) {
+	var fast tally
+	slow := make(map[int32]int32)
+	r := chance{6}
+	for range 20_000 {
+		block := int32(r.below(500)) * int32(1+r.below(3))
+		if n := slow[block]; n > 0 && r.below(2) == 0 {
+			fast.drop(block)
+			if slow[block] = n - 1; n == 1 {
+				delete(slow, block)
+			}
+		} else {
+			fast.add(block)
+			slow[block] = n + 1
+		}
+		if fast.get(block) != slow[block] || fast.some != len(slow) {
+			t.Fatalf("block %d has %d and %d, %d and %d have any", block, fast.get(block), slow[block], fast.some, len(slow))
+		}
 	}
 }

@@ -21,24 +21,25 @@ type chain struct {
 	unit   int
 	bytes  bool
 	hashes []uint64
+
+	numbers []int32 // of the hashes; nil as long as nobody wants them
 }
 
 // Tokens returns the hashes of the full blocks of unit tokens, each chained on
 // those before it. The hashes of a prompt are the first Prompt/unit of them.
-func (c *Content) Tokens(unit int) []uint64 { return c.chain(unit, false) }
+func (c *Content) Tokens(unit int) []uint64 { return c.chain(unit, false).hashes }
 
 // Bytes is Tokens in blocks of unit bytes.
-func (c *Content) Bytes(unit int) []uint64 { return c.chain(unit, true) }
+func (c *Content) Bytes(unit int) []uint64 { return c.chain(unit, true).hashes }
 
-func (c *Content) chain(unit int, bytes bool) []uint64 {
+func (c *Content) chain(unit int, bytes bool) *chain {
 	for i := range c.chains {
 		if c.chains[i].unit == unit && c.chains[i].bytes == bytes {
-			return c.chains[i].hashes
+			return &c.chains[i]
 		}
 	}
-	hashes := hash(c.segments, unit, bytes)
-	c.chains = append(c.chains, chain{unit, bytes, hashes})
-	return hashes
+	c.chains = append(c.chains, chain{unit: unit, bytes: bytes, hashes: hash(c.segments, unit, bytes)})
+	return &c.chains[len(c.chains)-1]
 }
 
 // UserKey identifies the first n bytes of the first user message.

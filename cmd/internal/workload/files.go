@@ -34,21 +34,21 @@ func Formats() [][2]string {
 }
 
 // readFile reads a trace, told by its first line.
-func readFile(path, rest string, o Options) (*Workload, error) {
-	f, err := os.Open(path)
+func (f *Files) readFile(path, rest string, o Options) (*Workload, error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening trace: %w", err)
 	}
-	defer f.Close()
-	w, err := read(f, path, rest, o)
+	defer file.Close()
+	w, err := f.read(file, path, rest, o)
 	if err != nil {
 		return nil, fmt.Errorf("reading trace %s: %w", path, err)
 	}
 	return w, nil
 }
 
-func read(f io.Reader, path, rest string, o Options) (*Workload, error) {
-	b := bufio.NewReaderSize(f, 1<<16)
+func (f *Files) read(r io.Reader, path, rest string, o Options) (*Workload, error) {
+	b := bufio.NewReaderSize(r, 1<<16)
 	if magic, err := b.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
 		z, err := gzip.NewReader(b)
 		if err != nil {
@@ -68,7 +68,7 @@ func read(f io.Reader, path, rest string, o Options) (*Workload, error) {
 	case hasField(head, "prompt") && hasField(head, "output_tokens"):
 		return readLines(b, newPlain(o))
 	}
-	return readText(path, rest, o)
+	return f.readText(path, rest, o)
 }
 
 // hasField reports whether the first line names a field.

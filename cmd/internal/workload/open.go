@@ -38,25 +38,28 @@ type Options struct {
 
 // Open returns the workload that name describes: the path of a file, or the
 // name of a generator, either with parameters behind a colon.
-func Open(name string, o Options) (*Workload, error) {
+func Open(name string, o Options) (*Workload, error) { return new(Files).Open(name, o) }
+
+// Open is the function of that name.
+func (f *Files) Open(name string, o Options) (*Workload, error) {
 	if o.Requests <= 0 {
 		o.Requests = DefaultRequests
 	}
 	if o.Requests > MaxRequests {
 		return nil, fmt.Errorf("%d requests, want at most %d", o.Requests, MaxRequests)
 	}
-	w, err := open(name, o)
+	w, err := f.open(name, o)
 	if err != nil || !w.Closed || o.Rate == 0 {
 		return w, err
 	}
 	if least := int(o.Rate * overlap * w.sessionLength()); least > w.Requests() {
 		o.Requests = min(least, MaxRequests)
-		return open(name, o)
+		return f.open(name, o)
 	}
 	return w, nil
 }
 
-func open(name string, o Options) (*Workload, error) {
+func (f *Files) open(name string, o Options) (*Workload, error) {
 	kind, rest, _ := strings.Cut(name, ":")
 	if g, ok := generator(kind); ok {
 		p, err := parse(g.Params, rest)
@@ -73,7 +76,7 @@ func open(name string, o Options) (*Workload, error) {
 	} else {
 		rest = ""
 	}
-	w, err := readFile(path, rest, o)
+	w, err := f.readFile(path, rest, o)
 	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(name, "./") {
 		return nil, fmt.Errorf("%q is neither a file nor a generator; generators are %s", name, strings.Join(generatorNames(), ", "))
 	}

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"time"
-
-	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/trace"
 )
 
 // textParams are those of a file of conversations, behind a colon.
@@ -16,24 +14,23 @@ var textParams = []Param{
 // readText makes sessions of a file of conversations. Each is played by several
 // clients, who share what several conversations of the file begin with, and
 // nothing else.
-func readText(path, rest string, o Options) (*Workload, error) {
+func (f *Files) readText(path, rest string, o Options) (*Workload, error) {
 	p, err := parse(textParams, rest)
 	if err != nil {
 		return nil, err
 	}
-	t, err := trace.ReadFile(path, trace.Options{})
+	play, err := f.script(path)
 	if err != nil {
 		return nil, err
 	}
-	shared := commonBeginnings(t.Conversations)
 	s := newSource(o.Seed)
 	w := &Workload{Closed: true}
-	at, mean := 0.0, float64(t.Requests())/float64(len(t.Conversations))
+	at, mean := 0.0, float64(play.requests)/float64(len(play.dialogues))
 	for made := 0; made < o.Requests; {
-		for _, i := range s.Perm(len(t.Conversations)) {
+		for _, i := range s.Perm(len(play.dialogues)) {
 			at += s.ExpFloat64() * mean
-			player := player{shared: shared, salt: s.fresh()}
-			turns := player.play(s, &t.Conversations[i], p["think"])
+			player := player{salt: s.fresh()}
+			turns := player.play(s, play.dialogues[i], p["think"])
 			made += len(turns)
 			w.Sessions = append(w.Sessions, Session{Start: seconds(at), Turns: turns})
 			if made >= o.Requests {
@@ -45,80 +42,40 @@ func readText(path, rest string, o Options) (*Workload, error) {
 	return w, nil
 }
 
-// pieceBytes is the length of the pieces that text is compared by.
-const pieceBytes = 256
-
-// commonBeginnings finds the beginnings, in pieces, that at least two of the
-// conversations have: the chained hashes of their last pieces.
-func commonBeginnings(all []trace.Conversation) map[uint64]bool {
-	owner := make(map[uint64]int)
-	shared := make(map[uint64]bool)
-	for i := range all {
-		p := player{note: func(h uint64) {
-			if first, ok := owner[h]; ok && first != i {
-				shared[h] = true
-			} else {
-				owner[h] = i
-			}
-		}}
-		p.play(newSource(0), &all[i], 0)
-	}
-	return shared
-}
-
 // player makes contents of one conversation.
 type player struct {
-	shared map[uint64]bool
 	salt   uint64
-	note   func(chained uint64)
-
-	thread  *thread
-	chained uint64
+	thread *thread
 }
 
-// put adds a text. Equal texts behind equal beginnings are the same.
-func (p *player) put(raw []byte) {
-	for len(raw) > 0 {
-		n := min(pieceBytes, len(raw))
-		p.thread.add(p.piece(raw[:n]))
-		raw = raw[n:]
+func (p *player) put(text []piece) {
+	for _, t := range text {
+		id := t.chained
+		if !t.shared {
+			id = mix(id, p.salt)
+		}
+		p.thread.add(textSegment(id, int(t.bytes)))
 	}
 }
 
-func (p *player) piece(raw []byte) Segment {
-	p.chained = mix(p.chained, identity(raw))
-	if p.note != nil {
-		p.note(p.chained)
-	}
-	id := p.chained
-	if !p.shared[id] {
-		id = mix(id, p.salt)
-	}
-	return textSegment(id, len(raw))
-}
-
-func (p *player) play(s source, c *trace.Conversation, think float64) []Turn {
+func (p *player) play(s source, scenes []scene, think float64) []Turn {
 	var turns []Turn
-	begin := func() {
-		if p.thread != nil {
-			turns = append(turns, p.thread.turns...)
+	for i := range scenes {
+		c := &scenes[i]
+		if c.begins {
+			if p.thread != nil {
+				turns = append(turns, p.thread.turns...)
+			}
+			p.thread = newThread()
+			p.put(c.tools)
 		}
-		p.thread, p.chained = newThread(), 0
-		p.put(c.Tools)
-	}
-	begin()
-	for i := range c.Turns {
-		turn := &c.Turns[i]
-		if turn.Whole && i > 0 {
-			begin()
-		}
-		for _, m := range turn.Messages {
-			if role(m) == "user" && len(p.thread.turns) == 0 {
+		for _, m := range c.messages {
+			if m.user && len(p.thread.turns) == 0 {
 				p.thread.content.user = len(p.thread.content.segments)
 			}
-			p.put(m)
+			p.put(m.text)
 		}
-		p.answer(s, turn.Assistant, Turn{Gap: gap(s, turn.Gap, think, i)})
+		p.answer(s, c, Turn{Gap: gap(s, c.gap, think, i)})
 	}
 	return append(turns, p.thread.turns...)
 }
@@ -127,11 +84,11 @@ func (p *player) play(s source, c *trace.Conversation, think float64) []Turn {
 const unrecordedAnswer = 800
 
 // answer ends the turn's prompt and adds its answer.
-func (p *player) answer(s source, raw json.RawMessage, turn Turn) {
+func (p *player) answer(s source, c *scene, turn Turn) {
 	t := p.thread
 	turn.Content, turn.Prompt, turn.Bytes = t.content, t.tokens, t.bytes
-	if raw != nil {
-		p.put(raw)
+	if c.recorded {
+		p.put(c.answer)
 	} else {
 		t.add(textSegment(s.fresh(), unrecordedAnswer))
 	}

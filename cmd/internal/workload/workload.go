@@ -27,6 +27,8 @@ type Workload struct {
 	// KVTokens is the cache size that an engine needs to serve this, tokens;
 	// zero leaves the preset's.
 	KVTokens int
+
+	numberings []*numbering
 }
 
 // Session is one client's turns, one after the other.

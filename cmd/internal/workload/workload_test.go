@@ -277,7 +277,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"at_s":1,"session":"a","prompt":[{"id":"s","tokens":3}],"output_tokens":1,"answer":"r"}`))
 	f.Add([]byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.97,4808,10\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		w, err := read(bytes.NewReader(data), "none", "", Options{Requests: 50})
+		w, err := new(Files).read(bytes.NewReader(data), "none", "", Options{Requests: 50})
 		if err != nil {
 			return
 		}
