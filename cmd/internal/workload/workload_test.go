@@ -304,3 +304,56 @@ func TestParametersAreListed(t *testing.T) {
 		}
 	}
 }
+
+// Equal blocks have equal numbers, in any content, and the numbers have no gaps.
+func TestNumbersAreThoseOfHashes(t *testing.T) {
+	w, err := Open("tenants:prompts=5", Options{Requests: 40, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	numberOf, highest, blocks := make(map[uint64]int32), int32(-1), 0
+	for i := range w.Sessions {
+		c := w.Sessions[i].Turns[0].Content
+		hashes, numbers := c.Bytes(256), w.ByteNumbers(c, 256)
+		if len(hashes) != len(numbers) {
+			t.Fatalf("%d numbers for %d blocks", len(numbers), len(hashes))
+		}
+		for j, h := range hashes {
+			if known, ok := numberOf[h]; ok && known != numbers[j] {
+				t.Fatalf("a block has the numbers %d and %d", known, numbers[j])
+			}
+			numberOf[h] = numbers[j]
+			highest = max(highest, numbers[j])
+			blocks++
+		}
+		if tokens := w.TokenNumbers(c, 64); len(tokens) != len(c.Tokens(64)) {
+			t.Fatalf("%d numbers for %d blocks of tokens", len(tokens), len(c.Tokens(64)))
+		}
+	}
+	if int(highest) != len(numberOf)-1 || len(numberOf) == blocks {
+		t.Errorf("numbers go up to %d for %d blocks that differ, of %d", highest, len(numberOf), blocks)
+	}
+}
+
+// A file that was read before gives what it gave then.
+func TestFilesGiveWhatOpenGives(t *testing.T) {
+	talk := func(id string) string {
+		return `{"id":"` + id + `","messages":[{"role":"user","content":"` + strings.Repeat("pears ", 200) + id +
+			`"},{"role":"assistant","content":"Yes."},{"role":"user","content":"And?"}]}` + "\n"
+	}
+	name := file(t, "talk.jsonl", talk("a")+talk("b")) + ":think=1"
+	var files Files
+	for seed := range uint64(3) {
+		o := Options{Requests: 30, Seed: seed, Rate: 5}
+		got, err := files.Open(name, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, open1(t, name, o)) {
+			t.Errorf("seed %d: opened again it differs", seed)
+		}
+	}
+	if len(files.scripts) != 1 {
+		t.Errorf("%d files are kept, want 1", len(files.scripts))
+	}
+}
