@@ -197,9 +197,13 @@ func (b *observedBody) end(end route.End) {
 // nothing was not.
 func (b *observedBody) judge(end route.End) route.End {
 	switch {
-	case !b.attempt.choice.prompt || b.deaf || b.said == computed:
+	case !b.attempt.choice.prompt || b.deaf:
+	case b.said == computed:
+		if end == route.Completed && b.opening.events && brokeOff(b.tail.bytes()) {
+			return route.Failed
+		}
 	case b.said == errored:
-		if code := errorCode(b.tail.bytes()); code >= 400 && !blames(code) {
+		if !blamesEngine(b.tail.bytes()) {
 			return route.Rejected
 		}
 		return route.Failed

@@ -1,6 +1,9 @@
 package caddyllm
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // opening finds out what an answer of status 200 begins with: what the engine
 // computed, or words from before that. Servers send comments and pings while a
@@ -9,6 +12,7 @@ import "bytes"
 // token, such words would make a busy or a broken engine look like the fastest.
 type opening struct {
 	events  bool // the answer is a stream of events, else JSON or anything
+	other   bool // it was looked at, and is none that doesn't say so
 	line    [openingLine]byte
 	n       int  // bytes of line, the beginning of the one under way
 	passed  bool // that line says nothing, whatever follows in it
@@ -44,8 +48,7 @@ var kinds = map[string]sign{
 // read looks at the next bytes, until it has told computed or errored.
 func (o *opening) read(p []byte) sign {
 	if !o.events {
-		o.n += copy(o.line[o.n:], p)
-		return o.member(o.line[:o.n], o.n == len(o.line))
+		return o.whole(p)
 	}
 	for len(p) > 0 {
 		part, ends := p, false
@@ -74,6 +77,51 @@ func (o *opening) read(p []byte) sign {
 		p = p[len(part)+1:]
 	}
 	return undecided
+}
+
+// whole looks at the next bytes of an answer that calls itself no stream. White
+// space in front is from servers that hold a connection with it.
+func (o *opening) whole(p []byte) sign {
+	if o.n == 0 {
+		p = bytes.TrimLeft(p, " \t\r\n")
+	}
+	n := copy(o.line[o.n:], p)
+	o.n += n
+	line := o.line[:o.n]
+	if !o.other {
+		switch likeEvents(line) {
+		case undecided:
+			return undecided
+		case computed:
+			o.other = true
+		default:
+			begun := bytes.Clone(line)
+			o.events, o.n = true, 0
+			if said := o.read(begun); said != undecided {
+				return said
+			}
+			return o.read(p[n:])
+		}
+	}
+	return o.member(line, o.n == len(o.line))
+}
+
+// likeEvents reports whether an answer of another type, or of none, begins like
+// a stream of events: nothing if it does, computed if it doesn't.
+func likeEvents(line []byte) sign {
+	if len(line) == 0 {
+		return undecided
+	}
+	sure := computed
+	for _, field := range [...]string{":", "data:", "event:", "id:", "retry:"} {
+		switch {
+		case bytes.HasPrefix(line, []byte(field)):
+			return nothing
+		case strings.HasPrefix(field, string(line)):
+			sure = undecided
+		}
+	}
+	return sure
 }
 
 // field judges a line of a stream of events by its beginning. whole says that
@@ -190,6 +238,45 @@ func quoted(text []byte) (value, rest []byte, ok bool) {
 		return nil, nil, false
 	}
 	return value, rest, true
+}
+
+// blamesEngine reports whether an error says that the engine can't serve, by its
+// code or, where it has none, by the words of the APIs for what a client did
+// wrong.
+func blamesEngine(text []byte) bool {
+	if code := errorCode(text); code >= 400 {
+		return blames(code)
+	}
+	for _, word := range clientErrors {
+		if bytes.Contains(text, []byte(word)) {
+			return false
+		}
+	}
+	return true
+}
+
+// clientErrors are types and codes of errors, quoted: no text can hold them so.
+var clientErrors = [...]string{
+	`"invalid_request_error"`, `"BadRequestError"`, `"context_length_exceeded"`, `"invalid_prompt"`, // OpenAI and vLLM
+	`"not_found_error"`, `"NotFoundError"`, `"authentication_error"`, `"permission_error"`, `"request_too_large"`, // Anthropic
+	`"validation"`, // TGI
+}
+
+// brokeOff reports whether a stream of events ends with an error, by its end:
+// engines that fail in the middle of an answer say so in place of the rest.
+func brokeOff(end []byte) bool {
+	for _, start := range [...]string{"event: error", "event: response.failed", `data: {"error":`, `data:{"error":`, `data: {"type":"error"`} {
+		i := bytes.LastIndex(end, []byte("\n"+start))
+		if i < 0 {
+			continue
+		}
+		rest := bytes.TrimLeft(end[i+1+len(start):], " ")
+		if bytes.HasPrefix(rest, []byte("null")) {
+			continue
+		}
+		return blamesEngine(end[i:])
+	}
+	return false
 }
 
 // errorCode is the status that an error object tells, 0 if none.

@@ -46,7 +46,14 @@ func TestOnlyWhatWasComputedIsAFirstToken(t *testing.T) {
 		{"Anthropic's error", "", `{"type":"error","error":{}}`, errored, len(`{"type":"error"`)},
 		{"a message", "", `{"type":"message"}`, computed, len(`{"type":"message"`)},
 		{"an error of Ollama", "", `{"error":"model not found"}`, errored, len(`{"error":"`)},
-		{"text", "", "error", computed, 1},
+		{"text", "", "error", computed, 2},
+		{"white space before an answer", "", strings.Repeat(" \n", 100) + `{"id":"x"}`, computed, 200 + len(`{"id":`)},
+		{"white space before an error", "", strings.Repeat("\n", 70) + `{"error":"no"}`, errored, 70 + len(`{"error":"`)},
+		{"white space alone", "", strings.Repeat(" ", 300), undecided, 0},
+		{"events of another type", "", ": waits\n\ndata: {\"id\":\"x\"}\n\n", computed, len(": waits\n\ndata: {\"id\":")},
+		{"an error in events of another type", "", "event: error\ndata: {}\n\n", errored, len("event: error\n")},
+		{"pings of another type", "", ping, undecided, 0},
+		{"a text that begins like events", "", "dating", computed, len("dati")},
 		{"a list", "", `[{"error":1}]`, computed, 1},
 		{"a number for a type", "", `{"type":1}`, computed, len(`{"type":1`)},
 		{"an answer that ends early", "", `{}`, computed, 2},
@@ -82,6 +89,40 @@ func TestErrorsInsideAnAnswerHaveACode(t *testing.T) {
 	} {
 		if got := errorCode([]byte(text)); got != want {
 			t.Errorf("errorCode(%s) = %d, want %d", text, got, want)
+		}
+	}
+}
+
+// An answer that broke off says so at its end, and whose fault it was.
+func TestAnswersThatBreakOffSaySo(t *testing.T) {
+	const token = `data: {"id":"x","choices":[{"delta":{"content":"\n\ndata: {\"error\": 1}"}}]}` + "\n\n"
+	for text, want := range map[string]bool{
+		token + "data: [DONE]\n\n": false,
+		token + `data: {"error": {"message": "EngineCore died", "type": "InternalServerError", "code": 500}}` + "\n\ndata: [DONE]\n\n": true,
+		token + `data: {"error": {"message": "no", "type": "BadRequestError", "code": 400}}` + "\n\ndata: [DONE]\n\n":                  false,
+		token + `data: {"error":null,"choices":[]}` + "\n\n":                                                                           false,
+		token + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n":                               true,
+		token + "event: error\r\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\"}}\r\n\r\n":                    false,
+		token + "event: response.failed\ndata: {\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n":                             true,
+		token + `data: {"error":"out of memory","error_type":"generation"}` + "\n\n":                                                   true,
+	} {
+		if got := brokeOff([]byte(text)); got != want {
+			t.Errorf("brokeOff(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestErrorsWithoutACodeBlameByTheirType(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`: false,
+		`{"error":{"code":"context_length_exceeded","type":"x"}}`:                                  false,
+		`data:{"error":"Input validation error","error_type":"validation"}`:                        false,
+		`{"error":{"message":"\"invalid_request_error\"","type":"server_error"}}`:                  true,
+		`{"error":{"type":"invalid_request_error","code":503}}`:                                    true,
+		`{"error":"model runner has stopped"}`:                                                     true,
+	} {
+		if got := blamesEngine([]byte(text)); got != want {
+			t.Errorf("blamesEngine(%s) = %v, want %v", text, got, want)
 		}
 	}
 }

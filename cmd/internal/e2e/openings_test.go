@@ -11,23 +11,26 @@ import (
 // What engines say before they compute is no first token: a response that was
 // accepted still waits for its prefill, whatever its events tell.
 func TestEventsBeforeTheFirstTokenAreNone(t *testing.T) {
-	for _, c := range []struct{ path, before, token string }{
+	for _, c := range []struct{ path, kind, before, token string }{
 		{
-			"/v1/responses",
+			"/v1/responses", "text/event-stream",
 			"event: response.created\ndata: {\"response\":{\"id\":\"resp_1\",\"status\":\"in_progress\"},\"type\":\"response.created\"}\n\n" +
 				"event: response.in_progress\ndata: {\"response\":{\"id\":\"resp_1\"},\"type\":\"response.in_progress\"}\n\n",
 			"event: response.output_text.delta\ndata: {\"delta\":\"a\",\"type\":\"response.output_text.delta\"}\n\n",
 		},
-		{"/v1/messages", "event: ping\ndata: {\"type\":\"ping\"}\n\n", "event: message_start\ndata: {\"type\":\"message_start\"}\n\n"},
-		{"/v1/chat/completions", ": keep-alive\r\n\r\n: keep-alive\r\n\r\n", sse("one")},
+		{"/v1/messages", "text/event-stream", "event: ping\ndata: {\"type\":\"ping\"}\n\n", "event: message_start\ndata: {\"type\":\"message_start\"}\n\n"},
+		{"/v1/chat/completions", "text/event-stream", ": keep-alive\r\n\r\n: keep-alive\r\n\r\n", sse("one")},
+		{"/v1/completions", "text/plain", ": keep-alive\n\n", sse("one")},
+		{"/llm/v1/chat/completions", "application/json", strings.Repeat(" \n", 500), `{"id":"x","choices":[]}`},
 	} {
 		t.Run(c.path, func(t *testing.T) {
 			engines := newEngines(t, 1)
-			d := engines[0].drips("text/event-stream")
+			d := engines[0].drips(c.kind)
 			g := site{upstreams: addrs(engines)}.start(t)
 			body := map[string]any{"model": model, "stream": true, "input": text("long", 3000)}
 			if c.path != "/v1/responses" {
 				body["messages"] = user(text("long", 3000))
+				body["prompt"] = text("long", 3000)
 			}
 			res, errs := g.open(t.Context(), c.path, jsonOf(t, body), nil)
 			d.header <- struct{}{}
@@ -66,6 +69,7 @@ func TestErrorsWithStatus200AreFailures(t *testing.T) {
 		"in an older stream":   {"text/event-stream; charset=utf-8", `data: {"object": "error", "message": "no", "code": 503}` + "\n\n"},
 		"of a full queue":      {"text/event-stream", `data: {"error": {"message": "The request queue is full.", "code": 429}}` + "\n\n"},
 		"by an event's name":   {"text/event-stream", "event: error\r\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\r\n\r\n"},
+		"behind a token":       {"text/event-stream", sse("one") + `data: {"error": {"message": "EngineCore encountered an issue.", "type": "InternalServerError", "code": 500}}` + "\n\ndata: [DONE]\n\n"},
 		"as a whole":           {"application/json", `{"error": "model runner has stopped"}`},
 		"nothing in a stream":  {"text/event-stream", ": waits\n\n: waits\n\n"},
 		"nothing in an answer": {"application/json", ""},
