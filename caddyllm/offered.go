@@ -1,11 +1,13 @@
 package caddyllm
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 
@@ -19,8 +21,41 @@ const unseenAfter = time.Minute
 // offered notes when upstreams of a dynamic source were last offered, in
 // steps, as the poller needs not know of each request.
 type offered struct {
-	mu sync.Mutex
-	at map[string]time.Time
+	asked bool // requests say which there are: nothing is noted
+	mu    sync.Mutex
+	at    map[string]time.Time
+}
+
+// asksRequests reports whether a proxy's dynamic source is told by requests
+// where to look. A client must not point scrapes, which may bear a key.
+func asksRequests(h *reverseproxy.Handler) bool {
+	raw := h.DynamicUpstreamsRaw
+	if raw == nil {
+		var err error
+		if raw, err = json.Marshal(h.DynamicUpstreams); err != nil {
+			return true
+		}
+	}
+	var source any
+	return json.Unmarshal(raw, &source) != nil || !plain(source)
+}
+
+// plain reports whether no text in v has a placeholder that needs a request.
+func plain(v any) bool {
+	switch v := v.(type) {
+	case string:
+		_, err := caddy.NewReplacer().ReplaceOrErr(v, false, true)
+		return err == nil
+	case []any:
+		return !slices.ContainsFunc(v, func(v any) bool { return !plain(v) })
+	case map[string]any:
+		for _, v := range v {
+			if !plain(v) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // due are those of a pool that the poller must be told of.
@@ -62,7 +97,7 @@ func (o *offered) latest() (all []string) {
 // source offers them.
 func (u *upstreams) seen(pool reverseproxy.UpstreamPool) {
 	defer u.policy.catch(inScrape)
-	if u.offered == nil {
+	if u.offered == nil || u.offered.asked {
 		return
 	}
 	for _, dial := range u.offered.due(time.Now(), pool) {

@@ -60,7 +60,7 @@ func attach(ctx caddy.Context, p *LLMPrefix) (*upstreams, error) {
 		u.static = append(u.static, up.Dial)
 	}
 	if h.DynamicUpstreamsRaw != nil || h.DynamicUpstreams != nil {
-		u.offered = &offered{at: make(map[string]time.Time)}
+		u.offered = &offered{at: make(map[string]time.Time), asked: asksRequests(h)}
 	}
 	switch t := h.Transport.(type) {
 	case nil:

@@ -18,6 +18,27 @@ func offer(dials ...string) (pool reverseproxy.UpstreamPool) {
 	return pool
 }
 
+// FC-104: where requests say which upstreams there are, these aren't scraped.
+func TestFC104SourcesThatAskRequestsAreKnown(t *testing.T) {
+	t.Setenv("ENGINES", "engines.test")
+	for raw, want := range map[string]bool{
+		`{"source":"a","name":"engines.test","port":"8000"}`:                                                false,
+		`{"source":"a","name":"{env.ENGINES}","port":"8000"}`:                                               false,
+		`{"source":"a","name":"{http.request.header.X-Up}","port":"8000"}`:                                  true,
+		`{"source":"srv","service":"vllm","proto":"tcp","name":"{http.request.host}"}`:                      true,
+		`{"source":"multi","sources":[{"source":"a","name":"b"},{"source":"a","port":"{http.vars.port}"}]}`: true,
+		`{"source":"x","resolver":{"addresses":["{http.request.uri.query.dns}"]}}`:                          true,
+	} {
+		if got := asksRequests(&reverseproxy.Handler{DynamicUpstreamsRaw: []byte(raw)}); got != want {
+			t.Errorf("asksRequests(%s) = %v, want %v", raw, got, want)
+		}
+	}
+	loaded := &reverseproxy.Handler{DynamicUpstreams: &reverseproxy.AUpstreams{Name: "{http.request.host}"}}
+	if !asksRequests(loaded) {
+		t.Error("a source that was loaded already isn't looked at")
+	}
+}
+
 // FC-94: the poller is told of a dynamic upstream when it comes, and again in
 // time while it is offered; what is no longer offered is forgotten.
 func TestFC94OfferedUpstreams(t *testing.T) {

@@ -302,3 +302,27 @@ func TestFC94DynamicUpstreams(t *testing.T) {
 		f.mu.Unlock()
 	}
 }
+
+// FC-104: a source that a request points somewhere serves the request, but
+// nobody is scraped for it, or a client could have a key sent anywhere.
+func TestFC104ClientsCannotPointScrapesByASource(t *testing.T) {
+	engines := newEngines(t, 2)
+	g := site{
+		policy: "metrics_header Authorization \"Bearer canary-key\"",
+		proxy:  "dynamic a {\n name 127.0.0.1\n port {header.X-Port}\n versions ipv4\n refresh 1ms\n}",
+	}.start(t)
+	for i := range 8 {
+		e := engines[i%2]
+		_, port, _ := net.SplitHostPort(e.addr)
+		a := g.send(http.MethodPost, "/v1/chat/completions", map[string]string{"X-Port": port}, chat(user(text("pointed", 2000)), nil))
+		if a.status != 200 || a.engine != e.name {
+			t.Fatalf("status %d of %q, want %s: %.200s", a.status, a.engine, e.name, a.body)
+		}
+	}
+	g.idle()
+	for _, e := range engines {
+		if n := e.scraped(); n > 0 {
+			t.Errorf("%s, which clients chose, is scraped %d times", e.name, n)
+		}
+	}
+}
