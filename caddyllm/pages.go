@@ -127,7 +127,7 @@ func (s *settings) pageURL(dial string, addr caddy.NetworkAddress) (*url.URL, er
 	if !addr.IsUnixNetwork() && !addr.IsFdNetwork() {
 		host := addr.Host
 		if strings.Contains(host, ":") {
-			host = "[" + host + "]"
+			host = "[" + strings.Replace(host, "%", "%25", 1) + "]" // a zone's sign
 		}
 		repl.Set("host", host)
 		repl.Set("port", strconv.FormatUint(uint64(addr.StartPort), 10))

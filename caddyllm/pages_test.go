@@ -24,6 +24,7 @@ func TestFC72MetricsURLs(t *testing.T) {
 		{"gpu3:8000", "http://gpu3:8002/by/8000"},
 		{"gpu3.:8000", "http://gpu3.:8002/by/8000"},
 		{"[::1]:9101", "http://[::1]:8002/by/9101"},
+		{"[fe80::1%eth0]:9101", "http://[fe80::1%25eth0]:8002/by/9101"},
 		{"10.0.0.1:9101", "http://10.0.0.1:8002/by/9101"},
 		{"unix//run/u.sock", "error"}, // it has no host
 	} {

@@ -78,8 +78,9 @@ func (s *scrapeTransport) at(addr caddy.NetworkAddress) (http.RoundTripper, *url
 }
 
 // proxied sends requests with what the proxy's transport finds in the context
-// of those of the proxy: the address to dial, and the variables that it notes
-// a network proxy in and reads the client's address from.
+// of those of the proxy: the address to dial, which a server name of TLS may be
+// made of, and the variables that it notes a network proxy in and reads the
+// client's address from.
 type proxied struct {
 	rt   http.RoundTripper
 	dial *reverseproxy.DialInfo // nil: as the URL says
@@ -93,7 +94,14 @@ const (
 
 // RoundTrip implements http.RoundTripper.
 func (p proxied) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx := context.WithValue(req.Context(), caddy.ReplacerCtxKey, caddy.NewReplacer())
+	repl := caddy.NewReplacer()
+	if d := p.dial; d != nil {
+		repl.Set("http.reverse_proxy.upstream.address", d.String())
+		repl.Set("http.reverse_proxy.upstream.hostport", d.Address)
+		repl.Set("http.reverse_proxy.upstream.host", d.Host)
+		repl.Set("http.reverse_proxy.upstream.port", d.Port)
+	}
+	ctx := context.WithValue(req.Context(), caddy.ReplacerCtxKey, repl)
 	ctx = context.WithValue(ctx, caddyhttp.VarsCtxKey, map[string]any{
 		proxyProtocolKey: reverseproxy.ProxyProtocolInfo{AddrPort: netip.AddrPortFrom(netip.IPv4Unspecified(), 0)},
 	})

@@ -142,6 +142,8 @@ func TestFC93Transports(t *testing.T) {
 	}{
 		{"a private authority", "https://" + secure.Listener.Addr().String(), secure.Listener.Addr().String(),
 			"transport http {\n tls_server_name example.com\n tls_trust_pool file " + ca + "\n}", func(r *http.Request) bool { return r.TLS != nil }},
+		{"a server name of the upstream's", "https://" + secure.Listener.Addr().String(), secure.Listener.Addr().String(),
+			"transport http {\n tls_server_name {http.reverse_proxy.upstream.host}\n tls_trust_pool file " + ca + "\n}", func(r *http.Request) bool { return r.TLS != nil }},
 		{"h2c", "h2c://" + plain.Addr().String(), plain.Addr().String(), "", func(r *http.Request) bool { return r.ProtoMajor == 2 }},
 		{"the PROXY protocol", announced.Addr().String(), announced.Addr().String(), "transport http {\n proxy_protocol v1\n}",
 			func(r *http.Request) bool { return r.ProtoMajor == 1 }},
