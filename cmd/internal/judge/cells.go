@@ -53,7 +53,7 @@ func (w *Workload) open(data string) string {
 	return w.Open
 }
 
-// rivals of the whole table; those that come close are run on all sizes.
+// rivals of the whole table; on the largest clusters only those that come close.
 var (
 	all = []string{
 		"random", "round_robin", LeastConn, "p2c", "prefix_hash", "chwbl", "sglang", "smg", "llm_d", "llm_d_sticky",
@@ -86,9 +86,12 @@ type variant struct {
 // mixed are the workloads of the scenarios.
 var mixed = []string{"conversation", "tenants", "chat"}
 
+// half and high are the shares of the knee that most is judged at.
+const half, high = 0.55, 0.9
+
 // parts in the order of what matters most: the time may be bounded.
 func parts(short bool) []part {
-	both := []float64{0.55, 0.9}
+	both := []float64{half, high}
 	if short {
 		return []part{
 			{name: "oracle", workloads: []string{"conversation", "taubench", "tenants", "hot", "flash", "agents"}, replicas: []int{8},
@@ -99,18 +102,19 @@ func parts(short bool) []part {
 				policies: []string{Us}, variants: metrics},
 		}
 	}
+	close := append([]string{Us, Greedy}, nearest...)
 	return []part{
 		{name: "oracle", replicas: []int{4, 8, 16}, shares: both, seeds: 3, policies: []string{Us, Greedy}},
 		{name: "oracle", replicas: []int{64}, shares: both, seeds: 1, policies: []string{Us, Greedy}},
+		{name: "copying", workloads: []string{"hot"}, replicas: []int{8}, shares: both, seeds: 3, policies: []string{Us, Greedy, Copying}},
 		{name: "scenarios", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3,
 			policies: []string{Us, Greedy}, variants: changes},
 		{name: "metrics", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3, policies: []string{Us}, variants: metrics},
 		{name: "capacity", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3, policies: []string{Us}, variants: capacities},
-		{name: "gateways", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 2,
-			policies: []string{Us, Greedy, LeastConn, "smg", "llm_d_sticky", "lmetric"}, variants: gateways},
-		{name: "rivals", replicas: []int{8}, shares: both, seeds: 1, policies: append([]string{Us, Greedy, Copying}, all...)},
-		{name: "rivals", replicas: []int{4, 16}, shares: both, seeds: 1, policies: append([]string{Us, Greedy}, nearest...)},
-		{name: "rivals", replicas: []int{64}, shares: both, seeds: 1, policies: append([]string{Us, Greedy}, nearest...)},
+		{name: "gateways", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3,
+			policies: []string{Us, Greedy, LeastConn, "prefix_hash", "smg", "llm_d_sticky", "lmetric", "lpwl"}, variants: gateways},
+		{name: "rivals", replicas: []int{4, 8, 16}, shares: both, seeds: 1, policies: append([]string{Us, Greedy, Copying}, all...)},
+		{name: "rivals", replicas: []int{64}, shares: both, seeds: 1, policies: close},
 	}
 }
 

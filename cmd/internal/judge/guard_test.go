@@ -38,14 +38,12 @@ func TestTheDecisionGetsNoWorse(t *testing.T) {
 	}
 	open := part{name: "oracle", workloads: []string{"tenants", "hot", "flash", "unique"}, replicas: []int{8},
 		shares: []float64{0.55, 0.9}, seeds: 3, policies: []string{Us, Greedy}}
-	cells := open.cells("")
-	r := runner{ctx: t.Context(), knees: knees, cells: cells, lines: make([]Line, len(cells))}
-	r.work()
-	if r.err != nil {
-		t.Fatal(r.err)
+	lines, err := replay(t.Context(), open.cells(""), knees, Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, g := range guarded {
-		all := ratios(r.lines, "oracle", Us, Greedy, "", g.metric)
+		all := ratios(lines, "oracle", Us, Greedy, "", g.metric)
 		got := geomean(all, func(p place) bool { return p.Share == g.share })
 		verdict := "holds"
 		if got > g.bound {

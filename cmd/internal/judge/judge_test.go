@@ -1,7 +1,10 @@
 package judge
 
 import (
+	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,20 +112,99 @@ func TestRunIsRepeatable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := runner{ctx: t.Context(), knees: knees}
-	c := Cell{Workload: "unique", Replicas: 8, Share: 0.3, Seed: 2, policies: []string{Us, LeastConn}, open: "unique"}
+	cells := []Cell{{Workload: "unique", Replicas: 8, Share: 0.3, Seed: 2, policies: []string{Us, LeastConn}, open: "unique"}}
 	if kneeOf(knees["unique"], 8) == 0 {
 		t.Fatal("the knee of unique isn't known")
 	}
-	a, err := r.run(&c)
-	if err != nil {
-		t.Fatal(err)
+	a, err := replay(t.Context(), cells, knees, Options{})
+	if err != nil || len(a) != 1 {
+		t.Fatalf("%d lines, %v", len(a), err)
 	}
-	b, err := r.run(&c)
-	if err != nil || a.Scores[Us] != b.Scores[Us] || a.Scores[LeastConn] != b.Scores[LeastConn] {
-		t.Errorf("two runs give %+v and %+v, %v", a.Scores, b.Scores, err)
+	b, err := replay(t.Context(), cells, knees, Options{})
+	if err != nil || !reflect.DeepEqual(a, b) {
+		t.Errorf("two runs give %+v and %+v, %v", a, b, err)
 	}
-	if a.Scores[Us].Mean <= 0 || a.Scores[Us].P99 < a.Scores[Us].Mean {
-		t.Errorf("scores are %+v", a.Scores[Us])
+	if s := a[0].Scores[Us]; s.Mean <= 0 || s.P99 < s.Mean {
+		t.Errorf("scores are %+v", s)
+	}
+}
+
+// What cells have in common is run once, and all that is on one trace is together;
+// of the last seed what is largest comes first.
+func TestCellsShareRuns(t *testing.T) {
+	cell := func(part, workload string, replicas int, seed uint64, v variant, policies ...string) []run {
+		c := Cell{Part: part, Workload: workload, Replicas: replicas, Seed: seed, variant: v, policies: policies, open: workload}
+		return c.runs(float64(10 * replicas))
+	}
+	split := variant{name: "2 split", proxies: 2, split: true}
+	jobs := jobsOf([][]run{
+		cell("oracle", "hot", 4, 1, variant{}, Us, Greedy),
+		cell("oracle", "hot", 4, 2, variant{}, Us, Greedy),
+		cell("oracle", "hot", 8, 1, variant{}, Us, Greedy),
+		cell("oracle", "hot", 8, 2, variant{}, Us, Greedy),
+		cell("rivals", "hot", 4, 1, variant{}, Us, Greedy, LeastConn),
+		cell("gateways", "hot", 8, 1, variant{name: "healthy"}, Us, LeastConn),
+		cell("gateways", "hot", 8, 1, split, Us, LeastConn),
+	})
+	var got []string
+	for _, j := range jobs {
+		line := fmt.Sprintf("%d/%d:", j.replicas, j.seed)
+		for _, r := range j.runs {
+			line += " " + r.policy
+			if r.variant.split {
+				line += "/split"
+			}
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"4/1: llm_prefix oracle_ttft least_conn",
+		"8/1: llm_prefix oracle_ttft least_conn llm_prefix/split least_conn/split",
+		"8/2: llm_prefix oracle_ttft",
+		"4/2: llm_prefix oracle_ttft",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("jobs are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A budget that is over leaves no line, and says of how many.
+func TestNoTimeNoLines(t *testing.T) {
+	o, err := Run(t.Context(), Options{Data: t.TempDir(), Short: true, Budget: 1})
+	if err != nil || len(o.Lines) > 0 || o.NotRun == 0 {
+		t.Errorf("%d lines, %d not run, %v", len(o.Lines), o.NotRun, err)
+	}
+}
+
+// The bounds that the table is for are among those that are checked.
+func TestBoundsAreAllThere(t *testing.T) {
+	var lines []Line
+	for _, p := range parts(false) {
+		for _, c := range p.cells("") {
+			l := Line{Cell: c, Scores: make(map[string]Score)}
+			for _, policy := range c.policies {
+				l.Scores[policy] = Score{Mean: 100, P99: 1000, TPOT: 5}
+			}
+			lines = append(lines, l)
+		}
+	}
+	var text strings.Builder
+	for _, c := range (&Outcome{Lines: lines}).Checks() {
+		text.WriteString(c.What + "\n")
+	}
+	for _, want := range []string{
+		"all workloads N=4 u=0.55, mean", "all workloads N=16 u=0.90, p99", "all workloads N=64 u=0.90, mean",
+		"worst cell, mean TTFT to oracle", "worst cell, p99 TTFT to oracle",
+		"weak cell hot N=8 u=0.90, mean TTFT to oracle_ttft", "weak cell hot N=8 u=0.90, mean TTFT to oracle_rep",
+		"weak cell tenants N=8 u=0.90", "weak cell conversation N=64 u=0.90", "weak cell miniswe N=16 u=0.90", "weak cell agents N=16 u=0.90",
+		"worst cell, mean TTFT to the best rival", "worst cell, p99 TTFT to the best rival",
+		"all workloads and sizes, mean TTFT to random", "all workloads and sizes, p99 TTFT to lpwl", "mean TPOT to least_conn",
+		"join, mean", "die, mean", "slow, mean", "restart, mean",
+		"metrics-missing, mean", "metrics-frozen, mean", "metrics-zero, mean", "metrics-lying, mean", "capacity-half, mean",
+		"gateways 2 pinned, mean TTFT to oracle", "gateways 2 split, mean TTFT to oracle", "gateways 2 split, mean TTFT to the next policy",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no bound is %q", want)
+		}
 	}
 }

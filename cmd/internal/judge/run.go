@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/cmd/internal/cluster"
@@ -37,17 +35,20 @@ type Score struct {
 type Line struct {
 	Cell
 	Scores map[string]Score `json:"scores"`
+	// Shareable is what a cache of infinite size, common to all engines, would
+	// supply: the bound of Score.Hit.
+	Shareable float64 `json:"infinite_cache_token_ratio"`
 }
 
 // Options of Run.
 type Options struct {
-	Data     string        // folder of the traces
-	Short    bool          // the form for every change
-	Only     string        // a part's name, empty for all
-	Replicas int           // only this number of engines; 0 for all
-	Budget   time.Duration // no policy is begun after it; 0 is no bound
-	Parallel int           // cells at once; default 1
-	Progress func(done, all int)
+	Data     string              // folder of the traces
+	Short    bool                // the form for every change
+	Only     string              // a part's name, empty for all
+	Replicas int                 // only this number of engines; 0 for all
+	Budget   time.Duration       // no replay is begun after it; 0 is no bound
+	Parallel int                 // traces at once; default 1
+	Progress func(done, all int) // of replays
 }
 
 // Outcome is what Run has to say.
@@ -98,99 +99,43 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 			cells = append(cells, c)
 		}
 	}
-	// A time that is too short for all leaves a table with fewer seeds, and not
-	// one without its last parts.
-	slices.SortStableFunc(cells, func(a, b Cell) int { return cmp.Compare(a.Seed, b.Seed) })
-	lines := make([]Line, len(cells))
-	r := runner{ctx: ctx, o: o, knees: knees, begin: time.Now(), cells: cells, lines: lines}
-	var workers sync.WaitGroup
-	for range max(o.Parallel, 1) {
-		workers.Go(r.work)
+	lines, err := replay(ctx, cells, knees, o)
+	if err != nil {
+		return nil, err
 	}
-	workers.Wait()
-	if r.err != nil {
-		return nil, r.err
-	}
-	for _, l := range lines {
-		if l.Scores == nil {
-			out.NotRun++
-		} else {
-			out.Lines = append(out.Lines, l)
-		}
-	}
+	out.Lines, out.NotRun = lines, len(cells)-len(lines)
 	return out, ctx.Err()
 }
 
-// runner hands out cells; work is stopped by the last cell, an error, the
-// budget or the context.
-type runner struct {
-	ctx   context.Context
-	o     Options
-	knees map[string]map[int]float64
-	begin time.Time
-	cells []Cell
-	lines []Line
-
-	mu   sync.Mutex
-	next int
-	done int
-	err  error
-}
-
-func (r *runner) work() {
-	for {
-		i, ok := r.take()
-		if !ok {
-			return
-		}
-		line, err := r.run(&r.cells[i])
-		r.mu.Lock()
-		r.lines[i] = line
-		r.done++
-		if err != nil && r.err == nil {
-			r.err = err
-		}
-		if r.o.Progress != nil {
-			r.o.Progress(r.done, len(r.cells))
-		}
-		r.mu.Unlock()
+// replay returns the lines of those cells all of whose runs could be made, in
+// the order of the cells.
+func replay(ctx context.Context, cells []Cell, knees map[string]map[int]float64, o Options) ([]Line, error) {
+	runs := make([][]run, len(cells))
+	for i := range cells {
+		c := &cells[i]
+		runs[i] = c.runs(c.Share * kneeOf(knees[c.Workload], c.Replicas))
 	}
-}
-
-func (r *runner) take() (int, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.next == len(r.cells) || r.err != nil || r.ctx.Err() != nil || r.late() {
-		return 0, false
+	r := runner{ctx: ctx, jobs: jobsOf(runs), progress: o.Progress}
+	if o.Budget > 0 {
+		r.end = time.Now().Add(o.Budget)
 	}
-	r.next++
-	return r.next - 1, true
-}
-
-func (r *runner) late() bool { return r.o.Budget > 0 && time.Since(r.begin) > r.o.Budget }
-
-// run runs a cell. One that the budget ends has no scores.
-func (r *runner) run(c *Cell) (Line, error) {
-	rate := c.Share * kneeOf(r.knees[c.Workload], c.Replicas)
-	w, err := workload.Open(c.open, workload.Options{Requests: requestsFor(c.Replicas), Rate: rate, Seed: c.Seed})
-	if err != nil {
-		return Line{}, err
+	if err := r.run(o.Parallel); err != nil {
+		return nil, err
 	}
-	line := Line{Cell: *c, Scores: make(map[string]Score)}
-	for _, p := range c.policies {
-		if r.late() || r.ctx.Err() != nil {
-			return Line{}, nil
+	var lines []Line
+	for i, c := range cells {
+		line := Line{Cell: c, Scores: make(map[string]Score)}
+		for _, which := range runs[i] {
+			if s, ok := r.scores[which]; ok {
+				line.Scores[which.policy] = s
+				line.Shareable = r.shareable[which.trace]
+			}
 		}
-		o, err := cluster.Run(w, cluster.Config{
-			Replicas: c.Replicas, Engine: engine(), Rate: rate, Seed: c.Seed,
-			Scenario: c.variant.scenario, Proxies: c.variant.proxies, Split: c.variant.split, ScrapeInterval: c.variant.scrape,
-		}, cluster.Named(p))
-		if err != nil {
-			return Line{}, fmt.Errorf("%s on %s: %w", p, c.Workload, err)
+		if len(line.Scores) == len(runs[i]) {
+			lines = append(lines, line)
 		}
-		line.Scores[p] = score(o)
 	}
-	return line, nil
+	return lines, nil
 }
 
 // requestsFor leaves larger clusters time to come into balance.

@@ -143,6 +143,9 @@ func (o *Outcome) WriteText(w io.Writer) error {
 	if err := o.writeOracle(w); err != nil {
 		return err
 	}
+	if err := o.writeHits(w); err != nil {
+		return err
+	}
 	if err := o.writeRivals(w); err != nil {
 		return err
 	}
@@ -164,11 +167,7 @@ func (o *Outcome) writeOracle(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s, TTFT as a ratio to the greedy oracle's: mean/p99\n\n", Us)
 	t := newTable(w)
-	head := []string{"workload"}
-	for _, s := range sizes(o.Lines, "oracle") {
-		head = append(head, fmt.Sprintf("N=%.0f u=%.2f", s[0], s[1]))
-	}
-	fmt.Fprintln(t, strings.Join(head, "\t")+"\t")
+	o.writeHead(t, "oracle", "workload")
 	row := func(name string, match func(place) bool) {
 		cols := []string{name}
 		for _, s := range sizes(o.Lines, "oracle") {
@@ -181,6 +180,44 @@ func (o *Outcome) writeOracle(w io.Writer) error {
 		row(x.Name, func(p place) bool { return p.Workload == x.Name })
 	}
 	row("geometric mean", func(place) bool { return true })
+	return t.Flush()
+}
+
+// writeHead has the name of the rows, and a column for each size of a part.
+func (o *Outcome) writeHead(w io.Writer, part, rows string) {
+	head := []string{rows}
+	for _, s := range sizes(o.Lines, part) {
+		head = append(head, fmt.Sprintf("N=%.0f u=%.2f", s[0], s[1]))
+	}
+	fmt.Fprintln(w, strings.Join(head, "\t")+"\t")
+}
+
+// writeHits has a row for each workload: what caches supply.
+func (o *Outcome) writeHits(w io.Writer) error {
+	all := sizes(o.Lines, "oracle")
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "\nprompt tokens from caches, %%: %s/greedy oracle/one cache of infinite size\n\n", Us)
+	t := newTable(w)
+	o.writeHead(t, "oracle", "workload")
+	for _, x := range workloads {
+		cols := []string{x.Name}
+		for _, s := range all {
+			var us, oracle, most []float64
+			for i := range o.Lines {
+				if l := &o.Lines[i]; l.Part == "oracle" && l.Workload == x.Name && at(placeOf(l), s) {
+					us, oracle, most = append(us, l.Scores[Us].Hit), append(oracle, l.Scores[Greedy].Hit), append(most, l.Shareable)
+				}
+			}
+			col := "-"
+			if len(us) > 0 {
+				col = fmt.Sprintf("%.0f/%.0f/%.0f", 100*mean(us), 100*mean(oracle), 100*mean(most))
+			}
+			cols = append(cols, col)
+		}
+		fmt.Fprintln(t, strings.Join(cols, "\t")+"\t")
+	}
 	return t.Flush()
 }
 
@@ -200,11 +237,7 @@ func (o *Outcome) writeRivals(w io.Writer) error {
 	}
 	fmt.Fprint(w, "\nall policies, geometric means over workloads of ratios to the greedy oracle: mean/p99 TTFT\n\n")
 	t := newTable(w)
-	head := []string{"policy"}
-	for _, s := range sizes(o.Lines, part) {
-		head = append(head, fmt.Sprintf("N=%.0f u=%.2f", s[0], s[1]))
-	}
-	fmt.Fprintln(t, strings.Join(head, "\t")+"\t")
+	o.writeHead(t, part, "policy")
 	for _, p := range list {
 		means, p99s := ratios(o.Lines, part, p, Greedy, "", ttftMean), ratios(o.Lines, part, p, Greedy, "", ttftP99)
 		cols := []string{p}
@@ -215,63 +248,4 @@ func (o *Outcome) writeRivals(w io.Writer) error {
 		fmt.Fprintln(t, strings.Join(cols, "\t")+"\t")
 	}
 	return t.Flush()
-}
-
-// writeVariants has a row for each thing that can be wrong.
-func (o *Outcome) writeVariants(w io.Writer) error {
-	for _, part := range []string{"scenarios", "metrics", "capacity", "gateways"} {
-		list := policies(o.Lines, part)
-		if len(list) == 0 {
-			continue
-		}
-		reference, variant := referenceOf(part)
-		fmt.Fprintf(w, "\n%s, mean/p99 TTFT as a ratio to %s: geometric mean, worst mean\n\n", part, strings.TrimSpace(reference+" "+variant))
-		t := newTable(w)
-		for _, p := range list {
-			if p == reference && part != "metrics" && part != "capacity" {
-				continue
-			}
-			means, p99s := ratios(o.Lines, part, p, reference, variant, ttftMean), ratios(o.Lines, part, p, reference, variant, ttftP99)
-			for _, v := range variantsOf(means) {
-				at := func(x place) bool { return x.Variant == v }
-				fmt.Fprintf(t, "%s\t%s\t%s\t%.3f\t\n", p, v, pair(geomean(means, at), geomean(p99s, at)), worst(means, at).value)
-			}
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// referenceOf is what a part's ratios are taken to: a policy, in the same
-// variant or in a named one.
-func referenceOf(part string) (policy, variant string) {
-	switch part {
-	case "metrics", "capacity":
-		return Us, "healthy"
-	case "gateways":
-		return Greedy, "healthy"
-	}
-	return Greedy, ""
-}
-
-func variantsOf(all []ratio) []string {
-	var order []string
-	for _, r := range all {
-		if !slices.Contains(order, r.Variant) {
-			order = append(order, r.Variant)
-		}
-	}
-	return order
-}
-
-func worst(all []ratio, match func(place) bool) ratio {
-	var w ratio
-	for _, r := range all {
-		if match(r.place) && r.value > w.value {
-			w = r
-		}
-	}
-	return w
 }

@@ -66,21 +66,24 @@ func (w *Workload) Rate() float64 { return float64(w.Requests()) / w.Span.Second
 // common to all engines, would supply: the bound of any routing. It counts
 // full blocks of the given tokens, in the order of the sessions' starts.
 func (w *Workload) Shareable(block int) float64 {
-	seen := make(map[uint64]bool)
+	var seen []bool // by number
 	hit, all := 0, 0
 	for i := range w.Sessions {
 		for j := range w.Sessions[i].Turns {
 			t := &w.Sessions[i].Turns[j]
-			chain := t.Content.Tokens(block)
+			chain := w.TokenNumbers(t.Content, block)
 			own := chain[:min((t.Prompt-1)/block, len(chain))]
 			n := 0
-			for n < len(own) && seen[own[n]] {
+			for n < len(own) && int(own[n]) < len(seen) && seen[own[n]] {
 				n++
 			}
 			hit += n * block
 			all += t.Prompt
-			for _, h := range chain[n:min((t.Prompt+t.Output)/block, len(chain))] {
-				seen[h] = true
+			for _, b := range chain[n:min((t.Prompt+t.Output)/block, len(chain))] {
+				for int(b) >= len(seen) {
+					seen = append(seen, false)
+				}
+				seen[b] = true
 			}
 		}
 	}
