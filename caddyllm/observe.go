@@ -101,7 +101,8 @@ func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observe
 		ReadCloser: res.Body,
 		attempt:    a,
 		req:        req,
-		empty:      res.StatusCode != http.StatusOK,
+		// Of a silent recording there is nothing to write down.
+		empty: res.StatusCode != http.StatusOK || a.flight.kind == prompt.Audio,
 	}
 	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	b.opening.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")

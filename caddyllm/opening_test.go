@@ -1,8 +1,12 @@
 package caddyllm
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/route"
 )
 
 // What an answer begins with, wherever reads cut it.
@@ -145,4 +149,25 @@ func FuzzOpening(f *testing.F) {
 			t.Errorf("%q in parts of %d tells %v, as a whole %v", text, cut, got, want)
 		}
 	})
+}
+
+// A recording of silence is written down as nothing, which is no failure of the
+// engine; nor is nothing in an answer of another status, but in that of a chat it
+// is.
+func TestWhereNothingIsAnAnswer(t *testing.T) {
+	for _, x := range []struct {
+		kind   prompt.Kind
+		status int
+		want   route.End
+	}{
+		{prompt.Audio, http.StatusOK, route.Completed},
+		{prompt.Chat, http.StatusOK, route.Failed},
+		{prompt.Chat, http.StatusNoContent, route.Completed},
+	} {
+		a := &attempt{flight: &flight{kind: x.kind}, choice: choice{prompt: true}}
+		b := newObservedBody(&http.Response{StatusCode: x.status, Body: http.NoBody}, a, nil)
+		if got := b.judge(route.Completed); got != x.want {
+			t.Errorf("nothing for %v with status %d ends as %v, want %v", x.kind, x.status, got, x.want)
+		}
+	}
 }

@@ -158,6 +158,7 @@ var seeds = []string{
 	`{"prompt_embeds":"AAAA","add_special_tokens":false}`, `{"token_ids":[1,2],"features":{"mm_hashes":{"image":["h"]}},"sampling_params":{"max_tokens":3}}`,
 	`{"texts":["a","b"],"images":["data:image/png;base64,AA"]}`,
 	`{"reasoning":{"effort":"low"},"output_config":{"effort":null},"extra_key":["e"],"lora_path":"l","previous_input_messages":[{"a":1}],"tools":[{"type":"mcp","headers":{},"a":1}],"input":[{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"x"}}]}`,
+	`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"http:\/\/a\/b?id=1&X-Amz-Signature=5&se=6"}},{"image":"https://x?sig=1"}]}]}`,
 	`{"system":"s","context":[1],"template":"t","prompt":{"content":[{"type":"image_url","uuid":"u"}]},"options":{"num_predict":5.0},"messages":[{"images":["AA"],"content":[{"type":"prompt_embeds","prompt_embeds":"AA"}]}]}`,
 	`{"messages":[{"role":"user","content":[{"content":[{"content":[{"content":[{"content":[{"content":"deep"}]}]}]}]}]}]}`,
 }

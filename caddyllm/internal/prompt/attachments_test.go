@@ -50,3 +50,29 @@ func TestPicturesWeighTheSameWhereverTheyStand(t *testing.T) {
 		t.Errorf("tensors of %d bytes: %d bytes of prompt and %d tokens", len(data), tensor.Bytes, tensor.ExtraTokens)
 	}
 }
+
+// Stores sign the address of a picture anew for each turn of a chat.
+func TestASignedAddressIsThatOfWhatItShows(t *testing.T) {
+	chat := func(url string) string {
+		return `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"` + url + `"}}]}]}`
+	}
+	for name, x := range map[string][2]string{
+		"S3":         {"https://b.s3.amazonaws.com/p.png?X-Amz-Algorithm=AWS4&X-Amz-Date=20260101T000000Z&X-Amz-Expires=600&X-Amz-Signature=aa", "https:\\/\\/b.s3.amazonaws.com\\/p.png?X-Amz-Algorithm=AWS4&X-Amz-Date=20260102T000000Z&X-Amz-Expires=600&X-Amz-Signature=bb"},
+		"CloudFront": {"https://d.cloudfront.net/p.png?Expires=1&Signature=aa&Key-Pair-Id=K", "https://d.cloudfront.net/p.png?Expires=2&Signature=bb&Key-Pair-Id=K"},
+		"Azure":      {"https://a.blob.core.windows.net/c/p.png?sv=2026&se=1&sp=r&sig=aa", "https://a.blob.core.windows.net/c/p.png?sv=2026&se=2&sp=r&sig=bb"},
+		"Google":     {"https://storage.googleapis.com/b/p.png?v=7&X-Goog-Date=1&X-Goog-Signature=aa", "https://storage.googleapis.com/b/p.png?v=7&X-Goog-Date=2&X-Goog-Signature=bb"},
+	} {
+		p, q := scanned(t, Chat, chat(x[0])), scanned(t, Chat, chat(x[1]))
+		if p.whole != q.whole {
+			t.Errorf("%s: a picture signed twice has two keys", name)
+		}
+	}
+	for _, x := range [][2]string{
+		{"https://b.s3.amazonaws.com/p.png?X-Amz-Signature=aa", "https://b.s3.amazonaws.com/q.png?X-Amz-Signature=aa"},
+		{"https://storage.googleapis.com/b/p.png?v=7&X-Goog-Signature=aa", "https://storage.googleapis.com/b/p.png?v=8&X-Goog-Signature=aa"},
+		{"https://x/p?id=1", "https://x/p?id=2"},
+		{"https://x/p?expires=1", "https://x/p?expires=2"},
+	} {
+		wantDifferent(t, Chat, chat(x[0]), chat(x[1]))
+	}
+}

@@ -185,7 +185,7 @@ func (s *Scanner) embeds(v span) {
 	}
 	s.found = true
 	s.extraTokens += int(v.to-v.from) / embedBytes
-	sum := s.attachment(v)
+	sum := s.digested(v)
 	s.mark(lEmbeds)
 	s.number(sum)
 }

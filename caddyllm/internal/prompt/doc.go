@@ -20,7 +20,7 @@
 // Scanner.Scan (scan.go); survey.go, stops.go, lex.go and walk.go go through raw
 // JSON, fields.go knows the names, chat.go, tools.go and batch.go the shapes of
 // prompts, verbatim.go what is printed as it came, duplicates.go keys that come
-// twice, media.go and estimate.go what is not text, billing.go a line that is no
+// twice, media.go, signed.go and estimate.go what is not text, billing.go a line that is no
 // part of the key, feed.go the canonical stream.
 //
 // Known limits, all of which cost at most a less good choice of upstream:

@@ -66,7 +66,7 @@ func (s *Scanner) attach(letter byte, v span) {
 	if v.cut() {
 		return // the hash of half of it would start nothing
 	}
-	sum := s.attachment(data)
+	sum := s.shown(data)
 	s.mark(letter)
 	s.number(sum)
 }
@@ -95,7 +95,19 @@ func (s *Scanner) headOf(v span) []byte {
 	return out
 }
 
-func (s *Scanner) attachment(v span) uint64 {
+// shown is the hash of what the engine tells attachments apart by.
+func (s *Scanner) shown(v span) uint64 {
+	before := s.begin(toDigest)
+	if !s.unsigned(v) {
+		s.value(v)
+	}
+	sum := s.sum()
+	s.begin(before)
+	return sum
+}
+
+// digested is the hash of any value.
+func (s *Scanner) digested(v span) uint64 {
 	before := s.begin(toDigest)
 	s.value(v)
 	sum := s.sum()

@@ -142,7 +142,7 @@ func (s *Scanner) seed(model uint64) uint64 {
 	}
 	for _, f := range [...]field{fExtraKey, fAdapter} {
 		if v := s.fields[f]; s.present(v) && !v.cut() {
-			seed = (seed+uint64(f))*0x9e3779b97f4a7c15 ^ s.attachment(v)
+			seed = (seed+uint64(f))*0x9e3779b97f4a7c15 ^ s.digested(v)
 		}
 	}
 	return seed

@@ -416,7 +416,17 @@ func (w *twin) media(letter byte, n, id *node) {
 	}
 	w.extra += mediaTokens(letter, []byte(head), len(payload.raw)-2)
 	var alone twin
-	alone.value(payload)
+	if address, query, ok := strings.Cut(payload.text, "?"); ok && strings.HasPrefix(address, "http") && len(payload.raw)-2 <= mediaHead && signed([]byte(query)) {
+		alone.mark('"')
+		alone.out.WriteString(address)
+		for parameter := range strings.SplitSeq(query, "&") {
+			if !ofSignature([]byte(parameter)) {
+				alone.out.WriteString("&" + parameter)
+			}
+		}
+	} else {
+		alone.value(payload)
+	}
 	w.mark(letter)
 	w.out.Write(binary.BigEndian.AppendUint64(nil, xxhash.Sum64(alone.out.Bytes())))
 	w.found = true
