@@ -38,17 +38,18 @@ func (e *Engine) Forecast(now time.Duration, r *Request) Forecast {
 	f := &e.forecast
 	f.e, f.free = e, e.pool.Free()
 	f.running, f.waiting = f.running[:0], f.waiting[:0]
-	for _, s := range e.running {
-		g := ghost{known: s.known, computed: s.computed, chunk: s.chunk, left: s.limit - s.generated, held: len(s.blocks), of: s}
-		if s.folded { // its counts lag behind, and some of its blocks are lent
-			steps := int(e.done - s.since)
-			g.known += steps
-			g.computed += steps
-			g.left -= steps
-			g.chunk, g.held = 1, blocksFor(g.computed+1, e.cfg.BlockSize)
-		}
-		f.running = append(f.running, g)
+	f.fold()
+	for _, s := range f.others {
+		f.running = append(f.running, ghost{
+			known: s.known, computed: s.computed, chunk: s.chunk, left: s.limit - s.generated, held: len(s.blocks), of: s,
+		})
 	}
+	return e.forecastOf(now, r)
+}
+
+// forecastOf is the forecast of r behind the batch, which is known.
+func (e *Engine) forecastOf(now time.Duration, r *Request) Forecast {
+	f := &e.forecast
 	for _, s := range e.waiting.all() {
 		f.wait(s)
 	}
@@ -84,7 +85,7 @@ func (e *Engine) hitsBehind(r *Request, order uint64) (hits, unheld int) {
 			hits = common(r.Blocks[:most], s.Blocks, hits)
 		}
 	}
-	for _, s := range e.running {
+	for _, s := range e.forecast.others {
 		if s.generated == 0 {
 			behind(s)
 		}

@@ -2,6 +2,7 @@ package simengine
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -138,5 +139,67 @@ func TestForecastOfAnAdvancedEngine(t *testing.T) {
 	}
 	if advanced.Stats() != stepped.Stats() || len(told) != 24 {
 		t.Errorf("after %d outputs %+v, stepped %+v", len(told), advanced.Stats(), stepped.Stats())
+	}
+}
+
+// byGhosts is a Forecast in which each sequence is a ghost, folded or not.
+func (e *Engine) byGhosts(now time.Duration, r *Request) Forecast {
+	f := &e.forecast
+	f.e, f.free = e, e.pool.Free()
+	f.running, f.waiting = f.running[:0], f.waiting[:0]
+	f.folded, f.others = folded{next: forever}, e.running
+	for _, s := range e.running {
+		g := ghost{known: s.known, computed: s.computed, chunk: s.chunk, left: s.limit - s.generated, held: len(s.blocks), of: s}
+		if s.folded { // its counts lag behind, and some of its blocks are lent
+			steps := int(e.done - s.since)
+			g.known += steps
+			g.computed += steps
+			g.left -= steps
+			g.chunk, g.held = 1, blocksFor(g.computed+1, e.cfg.BlockSize)
+		}
+		f.running = append(f.running, g)
+	}
+	defer func() { f.others = nil }()
+	return e.forecastOf(max(now, e.clock), r)
+}
+
+// What is summed up of a steady batch comes to what each sequence by itself would.
+func TestForecastOfASteadyBatchIsThatOfItsSequences(t *testing.T) {
+	asked, steady, waited := 0, 0, 0
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 11))
+		tr := randomTraffic(random)
+		e := newEngine(t, tr.config)
+		for i, ev := range tr.events {
+			tr.hand(t, e, ev)
+			if i+1 < len(tr.events) && random.IntN(2) == 0 {
+				until := ev.at + time.Duration(random.Int64N(int64(tr.events[i+1].at-ev.at)+1))
+				for len(e.Advance(until)) > 0 {
+				}
+				r := prompt(1<<40, random.IntN(8), 1+random.IntN(600), 1+random.IntN(50))
+				asked++
+				if e.steady.on && e.steady.decoding > 0 {
+					steady++
+				}
+				anew := func() {
+					for _, s := range slices.Concat(e.waiting.all(), e.arriving) {
+						s.expectedKnown = false
+					}
+				}
+				anew()
+				got := e.Forecast(until, &r)
+				anew()
+				want := e.byGhosts(until, &r)
+				if got != want {
+					t.Fatalf("seed %d: Forecast at %v = %+v, by ghosts %+v", seed, until, got, want)
+				}
+				if want.First > e.end+time.Millisecond {
+					waited++
+				}
+			}
+		}
+	}
+	if steady < asked/10 || waited < asked/10 {
+		t.Errorf("of %d forecasts %d were of steady batches, %d of more than a step", asked, steady, waited)
 	}
 }

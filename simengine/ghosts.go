@@ -11,8 +11,10 @@ type forecast struct {
 	free    int
 	frac    int64   // ticks, as Engine.frac
 	found   []int32 // scratch
-	running []ghost
-	waiting []ghost // those that the scheduler doesn't see yet included
+	folded  folded
+	others  []*sequence // of the batch
+	running []ghost     // these, and who comes in
+	waiting []ghost     // those that the scheduler doesn't see yet included
 }
 
 // ghost is a sequence in a forecast.
@@ -74,7 +76,8 @@ func (f *forecast) run(now time.Duration) time.Duration {
 // fit.
 func (f *forecast) schedule(t time.Duration) (l Work, blocked bool) {
 	cfg := &f.e.cfg
-	budget := cfg.MaxNumBatchedTokens
+	budget := cfg.MaxNumBatchedTokens - f.folded.decoding
+	f.decode(&l)
 	for i := range f.running {
 		g := &f.running[i]
 		g.chunk = min(g.known-g.computed, budget)
@@ -85,7 +88,7 @@ func (f *forecast) schedule(t time.Duration) (l Work, blocked bool) {
 	for n < len(f.waiting) && budget > 0 && f.waiting[n].queued <= t {
 		g := f.waiting[n]
 		need := blocksFor(g.known, cfg.BlockSize) - g.hits + g.unheld
-		if len(f.running) >= cfg.MaxNumSeqs || need > f.free && len(f.running) > 0 {
+		if batch := len(f.running) + f.folded.decoding; batch >= cfg.MaxNumSeqs || need > f.free && batch > 0 {
 			blocked = true
 			break
 		}
@@ -122,8 +125,10 @@ func (f *forecast) take(g *ghost, l *Work) {
 // finish ends a step and tells whether the request asked about has a token.
 func (f *forecast) finish() bool {
 	done := false
-	kept := f.running[:0]
-	for _, g := range f.running {
+	f.finishFolded()
+	kept := 0
+	for i := range f.running {
+		g := &f.running[i]
 		g.computed += g.chunk
 		if g.chunk > 0 && g.computed >= g.known {
 			done = done || g.asked
@@ -131,13 +136,16 @@ func (f *forecast) finish() bool {
 			g.left--
 		}
 		g.chunk = 0
-		if g.left > 0 {
-			kept = append(kept, g)
+		if g.left <= 0 {
+			f.free += f.given(g)
 			continue
 		}
-		f.free += f.given(&g)
+		if kept != i {
+			f.running[kept] = *g
+		}
+		kept++
 	}
-	f.running = kept
+	f.running = f.running[:kept]
 	return done
 }
 
@@ -159,7 +167,7 @@ func (f *forecast) took(ticks int64) time.Duration {
 // decodeOn lets those that run decode until the first of them ends, and tells
 // how long that takes.
 func (f *forecast) decodeOn(l Work) time.Duration {
-	steps := forecastSteps
+	steps := f.folded.left(forecastSteps)
 	for i := range f.running {
 		steps = min(steps, f.running[i].left)
 	}
@@ -169,6 +177,7 @@ func (f *forecast) decodeOn(l Work) time.Duration {
 	steps = max(1, min(steps, int(runTicks/longest)))
 	n := int64(steps)
 	took := f.took(n*first + r.context*int64(l.DecodeSeqs)*(n*(n-1)/2))
+	f.skip(steps - 1)
 	for i := range f.running {
 		g := &f.running[i]
 		g.known += steps - 1
