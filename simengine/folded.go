@@ -72,7 +72,7 @@ func (f *forecast) part(s *sequence) {
 	c.decoding--
 	c.context -= known
 	c.gone = append(c.gone, s.begins)
-	f.free += f.given(&ghost{held: blocksFor(known-1, f.e.cfg.BlockSize), of: s})
+	f.parted = append(f.parted, ghost{held: blocksFor(known-1, f.e.cfg.BlockSize), of: s})
 }
 
 // left is in how many steps the first has its last token, at most most.

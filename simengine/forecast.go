@@ -37,7 +37,7 @@ func (e *Engine) Forecast(now time.Duration, r *Request) Forecast {
 	now = max(now, e.clock)
 	f := &e.forecast
 	f.e, f.free = e, e.pool.Free()
-	f.running, f.waiting = f.running[:0], f.waiting[:0]
+	f.running, f.waiting, f.parted = f.running[:0], f.waiting[:0], f.parted[:0]
 	f.fold()
 	for _, s := range f.others {
 		f.running = append(f.running, ghost{

@@ -146,7 +146,7 @@ func TestForecastOfAnAdvancedEngine(t *testing.T) {
 func (e *Engine) byGhosts(now time.Duration, r *Request) Forecast {
 	f := &e.forecast
 	f.e, f.free = e, e.pool.Free()
-	f.running, f.waiting = f.running[:0], f.waiting[:0]
+	f.running, f.waiting, f.parted = f.running[:0], f.waiting[:0], f.parted[:0]
 	f.folded, f.others = folded{next: forever}, e.running
 	for _, s := range e.running {
 		g := ghost{known: s.known, computed: s.computed, chunk: s.chunk, left: s.limit - s.generated, held: len(s.blocks), of: s}

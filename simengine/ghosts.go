@@ -15,6 +15,7 @@ type forecast struct {
 	others  []*sequence // of the batch
 	running []ghost     // these, and who comes in
 	waiting []ghost     // those that the scheduler doesn't see yet included
+	parted  []ghost     // whose blocks aren't in free yet
 }
 
 // ghost is a sequence in a forecast.
@@ -88,7 +89,7 @@ func (f *forecast) schedule(t time.Duration) (l Work, blocked bool) {
 	for n < len(f.waiting) && budget > 0 && f.waiting[n].queued <= t {
 		g := f.waiting[n]
 		need := blocksFor(g.known, cfg.BlockSize) - g.hits + g.unheld
-		if batch := len(f.running) + f.folded.decoding; batch >= cfg.MaxNumSeqs || need > f.free && batch > 0 {
+		if batch := len(f.running) + f.folded.decoding; batch >= cfg.MaxNumSeqs || batch > 0 && !f.fits(need) {
 			blocked = true
 			break
 		}
@@ -137,7 +138,7 @@ func (f *forecast) finish() bool {
 		}
 		g.chunk = 0
 		if g.left <= 0 {
-			f.free += f.given(g)
+			f.parted = append(f.parted, *g)
 			continue
 		}
 		if kept != i {
@@ -147,6 +148,18 @@ func (f *forecast) finish() bool {
 	}
 	f.running = f.running[:kept]
 	return done
+}
+
+// fits tells whether there is room for so many blocks. What those give back who
+// left is counted when it matters: somebody has to look at each of their blocks.
+func (f *forecast) fits(need int) bool {
+	if need > f.free {
+		for i := range f.parted {
+			f.free += f.given(&f.parted[i])
+		}
+		f.parted = f.parted[:0]
+	}
+	return need <= f.free
 }
 
 // given is how many blocks become free with a ghost.
