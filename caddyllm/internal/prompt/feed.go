@@ -38,6 +38,10 @@ type feed struct {
 // of hashing for itself, bytes.
 const shortPiece = 128
 
+// atOnce is how much is copied with one move for each half, and so without a
+// branch for its length, bytes.
+const atOnce = 32
+
 func (f *feed) reset(hashes []uint64, blockBytes int) {
 	f.chain.Reset(hashes, blockBytes)
 	f.to, f.counted, f.n = toChain, 0, 0
@@ -83,6 +87,13 @@ func (f *feed) write(p []byte) {
 
 // emit feeds bytes as they are.
 func (f *feed) emit(p []byte) {
+	if len(p) <= atOnce && cap(p) >= atOnce {
+		// As most names and roles are. What follows p is written over.
+		f.room(atOnce)
+		*(*[atOnce]byte)(f.buf[f.n:]) = [atOnce]byte(p[:atOnce])
+		f.n += len(p)
+		return
+	}
 	if len(p) >= shortPiece {
 		f.flush()
 		f.write(p)
@@ -126,20 +137,12 @@ func (f *feed) room(n int) {
 // have only: nearly all text comes so, and is fed where it stands. cut says that
 // more of the text may follow.
 func (f *feed) escaped(raw []byte, cut bool) bool {
-	var rest [stride]byte
 	from, end, carry := 0, len(raw), uint64(0)
-	for at := 0; at < len(raw); at = max(at+stride, from) {
-		b := &rest
-		if at+stride <= len(raw) {
-			b = (*[stride]byte)(raw[at:])
-		} else {
-			clear(rest[copy(rest[:], raw[at:]):])
-		}
-		quote, slash := look(b)
-		escaped := uint64(0)
-		escaped, carry = escapedBy(slash, carry)
-		for m := inOrder(escaped &^ (quote | slash)); m != 0; {
-			i := at + bits.TrailingZeros64(m)
+	for at := 0; at < len(raw); {
+		stop := seek(raw, at, carry)
+		at, carry = stop.at+stride, stop.carry
+		for m := inOrder(stop.letters); m != 0; {
+			i := stop.at + bits.TrailingZeros64(m)
 			if i == len(raw) {
 				end-- // half an escape
 				break
@@ -151,11 +154,11 @@ func (f *feed) escaped(raw []byte, cut bool) bool {
 			if from = f.unescape(raw, i-1, cut); from < 0 {
 				return false
 			}
-			if from > at+stride {
-				carry = 0
+			if from > at {
+				at, carry = from, 0
 				break
 			}
-			m = m >> (from - at) << (from - at)
+			m = m >> (from - stop.at) << (from - stop.at)
 		}
 	}
 	f.emit(raw[from : end-int(carry)])

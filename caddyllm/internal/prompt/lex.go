@@ -34,7 +34,6 @@ type lexer struct {
 	name     [maxName]byte
 	// Of a survey:
 	depth int                 // of brackets
-	quote int                 // the next one that was found, if it isn't passed
 	dirty int                 // the last byte that keeps what it is in from being canonical
 	stack [maxDepth + 1]int32 // by depth: twice the landmark, plus 1 for a brace
 }
@@ -43,7 +42,8 @@ func (l *lexer) reset(body []byte, complete bool) {
 	if len(body) > maxBytes {
 		body, complete = body[:maxBytes], false
 	}
-	l.body, l.complete, l.broken = body, complete, false
+	// What is behind the body isn't ours to look at, nor are its parts' capacities.
+	l.body, l.complete, l.broken = body[:len(body):len(body)], complete, false
 }
 
 // fail says that the body can't go on at i: cut off there, or wrong.
@@ -77,6 +77,20 @@ func (l *lexer) space(i int) int {
 		return i
 	}
 	return l.spaces(i)
+}
+
+// token is where the next byte that is no white space stands, and that byte; 0
+// behind the end.
+func (l *lexer) token(i int) (int, byte) {
+	if i < len(l.body) && l.body[i] > ' ' {
+		return i, l.body[i]
+	}
+	return l.tokenBehind(i)
+}
+
+func (l *lexer) tokenBehind(i int) (int, byte) {
+	i = l.spaces(i)
+	return i, l.at(i)
 }
 
 func (l *lexer) spaces(i int) int {

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
@@ -16,64 +17,141 @@ const stride = 64
 
 const (
 	ones    = 0x0101010101010101
-	highs   = 0x8080808080808080
-	lows    = ^uint64(highs)
+	lows    = 0x7f * ones
 	quotes  = '"' * ones
 	slashes = '\\' * ones
 	evens   = 0x5555555555555555
 )
 
-// look finds the quotes and the backslashes, by place in the word. The sums have
-// the high bit of each byte that differs.
-func look(b *[stride]byte) (quote, slash uint64) {
-	var w, wide uint64
-	w = binary.LittleEndian.Uint64(b[0:8])
-	wide |= w
-	quote |= ((w ^ quotes) + lows) & highs >> 7
-	slash |= ((w ^ slashes) + lows) & highs >> 7
-	w = binary.LittleEndian.Uint64(b[8:16])
-	wide |= w
-	quote |= ((w ^ quotes) + lows) & highs >> 6
-	slash |= ((w ^ slashes) + lows) & highs >> 6
-	w = binary.LittleEndian.Uint64(b[16:24])
-	wide |= w
-	quote |= ((w ^ quotes) + lows) & highs >> 5
-	slash |= ((w ^ slashes) + lows) & highs >> 5
-	w = binary.LittleEndian.Uint64(b[24:32])
-	wide |= w
-	quote |= ((w ^ quotes) + lows) & highs >> 4
-	slash |= ((w ^ slashes) + lows) & highs >> 4
-	w = binary.LittleEndian.Uint64(b[32:40])
-	wide |= w
-	quote |= ((w ^ quotes) + lows) & highs >> 3
-	slash |= ((w ^ slashes) + lows) & highs >> 3
-	w = binary.LittleEndian.Uint64(b[40:48])
-	wide |= w
-	quote |= ((w ^ quotes) + lows) & highs >> 2
-	slash |= ((w ^ slashes) + lows) & highs >> 2
-	w = binary.LittleEndian.Uint64(b[48:56])
-	wide |= w
-	quote |= ((w ^ quotes) + lows) & highs >> 1
-	slash |= ((w ^ slashes) + lows) & highs >> 1
-	w = binary.LittleEndian.Uint64(b[56:64])
-	wide |= w
-	quote |= ((w ^ quotes) + lows) & highs >> 0
-	slash |= ((w ^ slashes) + lows) & highs >> 0
-	if wide&highs != 0 {
-		return lookWide(b)
-	}
-	return ^quote, ^slash
+// stops are what a stride has of interest, by place in the word.
+type stops struct {
+	at      int    // where the stride begins
+	quotes  uint64 // those that aren't escaped
+	letters uint64 // those of escapes, if one of them isn't canonical
+	carry   uint64 // 1 if the byte behind the stride is escaped
 }
 
-// lookWide is look where not all is ASCII, whose sums would carry.
-func lookWide(b *[stride]byte) (quote, slash uint64) {
-	for k := 0; k < stride; k += 8 {
-		w := binary.LittleEndian.Uint64(b[k:])
-		low := w & lows
-		quote = quote>>1 | ((low^quotes)+lows|w)&highs
-		slash = slash>>1 | ((low^slashes)+lows|w)&highs
+// What looks for the two is added in registers. Go would load such constants
+// anew for each word.
+var (
+	both  uint64 = slashes ^ ones // makes a quote 0x7f and a backslash 1
+	one   uint64 = ones
+	most  uint64 = lows
+	highs uint64 = lows ^ (1<<64 - 1)
+)
+
+// seek goes from stride to stride, to one with a quote that isn't escaped or with
+// an escape that isn't canonical. carry is 1 if the byte at at is escaped. Where
+// the text ends without, neither is set.
+func seek(text []byte, at int, carry uint64) stops {
+	both, one, most, highs := both, one, most, highs
+	for ; at+stride <= len(text); at += stride {
+		b := (*[stride]byte)(text[at : at+stride])
+		// A sum has the high bit of each byte that is a quote, or that is no
+		// backslash.
+		var w, wide, quote, slash uint64
+		w = binary.LittleEndian.Uint64(b[0:8])
+		wide |= w
+		w = w&most ^ both
+		quote |= (w + one) & highs >> 7
+		slash |= ((w ^ one) + most) & highs >> 7
+		w = binary.LittleEndian.Uint64(b[8:16])
+		wide |= w
+		w = w&most ^ both
+		quote |= (w + one) & highs >> 6
+		slash |= ((w ^ one) + most) & highs >> 6
+		w = binary.LittleEndian.Uint64(b[16:24])
+		wide |= w
+		w = w&most ^ both
+		quote |= (w + one) & highs >> 5
+		slash |= ((w ^ one) + most) & highs >> 5
+		w = binary.LittleEndian.Uint64(b[24:32])
+		wide |= w
+		w = w&most ^ both
+		quote |= (w + one) & highs >> 4
+		slash |= ((w ^ one) + most) & highs >> 4
+		w = binary.LittleEndian.Uint64(b[32:40])
+		wide |= w
+		w = w&most ^ both
+		quote |= (w + one) & highs >> 3
+		slash |= ((w ^ one) + most) & highs >> 3
+		w = binary.LittleEndian.Uint64(b[40:48])
+		wide |= w
+		w = w&most ^ both
+		quote |= (w + one) & highs >> 2
+		slash |= ((w ^ one) + most) & highs >> 2
+		w = binary.LittleEndian.Uint64(b[48:56])
+		wide |= w
+		w = w&most ^ both
+		quote |= (w + one) & highs >> 1
+		slash |= ((w ^ one) + most) & highs >> 1
+		w = binary.LittleEndian.Uint64(b[56:64])
+		wide |= w
+		w = w&most ^ both
+		quote |= (w + one) & highs >> 0
+		slash |= ((w ^ one) + most) & highs >> 0
+		if slash = ^slash; wide&highs != 0 {
+			ascii := asciiIn(b)
+			quote, slash = quote&ascii, slash&ascii
+		}
+		if quote|slash|carry == 0 {
+			at = far(text, at+stride) - stride
+			continue
+		}
+		escaped, next := slash<<8|slash>>56<<1&0xff|carry, slash>>63
+		if slash&escaped != 0 {
+			escaped, next = escapedByRuns(slash, carry)
+		}
+		letters := escaped &^ (quote | slash)
+		m := letters
+		for m != 0 && shortest[b[place(bits.TrailingZeros64(m))]] {
+			m &= m - 1
+		}
+		if m == 0 {
+			letters = 0
+		}
+		if quote &^= escaped; quote|letters != 0 {
+			return stops{at, quote, letters, next}
+		}
+		carry = next
 	}
-	return ^quote, ^slash
+	if at >= len(text) {
+		return stops{at: at, carry: carry}
+	}
+	var rest [stride]byte
+	copy(rest[:], text[at:])
+	stop := seek(rest[:], 0, carry)
+	stop.at += at
+	return stop
+}
+
+// farthest bounds what far looks at, bytes, so that looking for the one doesn't
+// cost much more than it is to the other.
+const farthest = 1024
+
+// far is the index of the next quote or backslash from i on, or some index before
+// it. A stride without one makes it likely that they are so far that this is
+// sooner.
+func far(text []byte, i int) int {
+	if i >= len(text) {
+		return i
+	}
+	ahead := text[i:min(i+farthest, len(text))]
+	if k := bytes.IndexByte(ahead, '\\'); k >= 0 {
+		ahead = ahead[:k]
+	}
+	if k := bytes.IndexByte(ahead, '"'); k >= 0 {
+		ahead = ahead[:k]
+	}
+	return i + len(ahead)
+}
+
+// asciiIn finds the bytes below 0x80.
+func asciiIn(b *[stride]byte) (ascii uint64) {
+	for k := range stride / 8 {
+		ascii |= ^binary.LittleEndian.Uint64(b[8*k:]) & (0x80 * ones) >> (7 - k)
+	}
+	return ascii
 }
 
 // inOrder turns bits by place in the word into those in the order of the text,
@@ -88,21 +166,19 @@ func inOrder(x uint64) uint64 {
 }
 
 // place is where in the text bit i of those by place in the word stands.
-func place(i int) int { return (i&7)<<3 | i>>3 }
+func place(i int) int { return (i<<3 + i>>3) & (stride - 1) }
 
-// escapedBy finds the bytes that a backslash escapes, by place in the word.
-// carry is 1 if the first byte is one, and then that of the next bytes.
-func escapedBy(slash, carry uint64) (escaped, next uint64) {
-	escaped = slash<<8 | slash>>56<<1&0xff | carry
-	if slash&escaped == 0 {
-		return escaped, slash >> 63
-	}
+// escapedByRuns finds the bytes that a backslash escapes, where some stand in a
+// row.
+//
+//go:noinline
+func escapedByRuns(slash, carry uint64) (escaped, next uint64) {
 	escaped, next = behindRuns(inOrder(slash), carry)
 	return inOrder(escaped), next
 }
 
-// behindRuns is escapedBy in the order of the text, for backslashes in a row: what
-// stands behind an odd number of them is escaped. The sum carries through the
+// behindRuns does so in the order of the text: what stands behind an odd number of
+// backslashes is escaped. The sum carries through the
 // runs that begin at odd places, and so tells them from the others (Langdale and
 // Lemire 2019).
 func behindRuns(slash, carry uint64) (escaped, next uint64) {

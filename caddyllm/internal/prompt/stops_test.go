@@ -10,38 +10,54 @@ import (
 // The twin goes from byte to byte.
 func TestStopsAreThoseThatAByteByByteLookFinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
+	found := 0
 	for range 20_000 {
-		kinds := []string{"\\\\\\\"\"a\x00\x80\xa2\xdc\xff]#!", "\\\"a\x00]#!\x7f", "\\\"abcdefghijk"}[r.IntN(3)]
-		var b [stride]byte
-		for i := range b {
-			b[i] = kinds[r.IntN(len(kinds))]
+		kinds := []string{"\\\\\\\"\"a\x00\x80\xa2\xdc\xff]#!", "\\\"a\x00]#!\x7f", "\\\"abcdefghijk", "\\nnnn#", "n", "\xe9"}[r.IntN(6)]
+		text := make([]byte, r.IntN(8*stride))
+		for i := range text {
+			text[i] = kinds[r.IntN(len(kinds))]
 		}
 		carry := uint64(r.IntN(2))
-		var quote, slash, escaped uint64
 		after := carry == 1
-		for i, c := range b {
-			switch c {
-			case '"':
-				quote |= 1 << i
-			case '\\':
-				slash |= 1 << i
+		quotes, odd := make(map[int]bool), make(map[int]bool)
+		for i, c := range text {
+			if c == '"' && !after {
+				quotes[i] = true
 			}
-			if after {
-				escaped |= 1 << i
+			if after && !shortest[c] {
+				odd[i] = true
 			}
 			after = c == '\\' && !after
 		}
-		q, s := look(&b)
-		if inOrder(q) != quote || inOrder(s) != slash || inOrder(inOrder(q)) != q {
-			t.Fatalf("look(%q) = %x, %x in order; want %x, %x", b, inOrder(q), inOrder(s), quote, slash)
-		}
-		for m := q; m != 0; m &= m - 1 {
-			if at := place(bits.TrailingZeros64(m)); b[at] != '"' {
-				t.Fatalf("place(%d) = %d, where %q has no quote", bits.TrailingZeros64(m), at, b)
+		for at := 0; at < len(text); at += stride {
+			stop := seek(text, at, carry)
+			at, carry = stop.at, stop.carry
+			for m := stop.quotes; m != 0; m &= m - 1 {
+				i := at + place(bits.TrailingZeros64(m))
+				if !quotes[i] {
+					t.Fatalf("seek(%q) finds a quote at %d", text, i)
+				}
+				delete(quotes, i)
+				found++
+			}
+			for m := inOrder(stop.letters); m != 0; m &= m - 1 {
+				delete(odd, at+bits.TrailingZeros64(m))
 			}
 		}
-		if e, next := escapedBy(s, carry); inOrder(e) != escaped || next == 1 != after {
-			t.Fatalf("escapedBy(%q, %d) = %x in order, %d; want %x, %v", b, carry, inOrder(e), next, escaped, after)
+		if len(quotes) > 0 || len(odd) > 0 || carry == 1 && !after {
+			t.Fatalf("seek(%q) misses the quotes at %v and the letters at %v, or carries %d where %v is right", text, quotes, odd, carry, after)
+		}
+	}
+	if found < 100_000 {
+		t.Errorf("only %d quotes were found", found)
+	}
+}
+
+// A square that is mirrored twice is as before.
+func TestPlacesAreThoseInOrder(t *testing.T) {
+	for i := range stride {
+		if m := inOrder(1 << i); m != 1<<place(i) || inOrder(m) != 1<<i {
+			t.Errorf("bit %d: place %d, in order %x, twice %x", i, place(i), m, inOrder(m))
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
@@ -35,72 +34,53 @@ type landmark struct {
 // it stands, and nothing else. Walks then go over values in one step. It returns
 // the index behind the outermost value.
 func (l *lexer) survey(i int) int {
-	body := l.body
 	l.marks = l.marks[:0]
-	l.depth, l.dirty, l.quote = 0, -1, 0
+	l.depth, l.dirty = 0, -1
 	var (
-		inside bool   // a string is open
-		from   int    // where it begins, or the one before did
-		gap    = i    // the first byte outside of strings that wasn't looked at
-		carry  uint64 // 1 if the first byte is escaped
-		rest   [stride]byte
+		body  = l.body
+		from  = -1        // where the string begins that is open, if one is
+		gap   = i         // the first byte outside of strings that wasn't looked at
+		carry = uint64(0) // 1 if the first byte is escaped
 	)
-	for at := i; at < len(body); {
-		b := &rest
-		if at+stride <= len(body) {
-			b = (*[stride]byte)(body[at:])
-		} else {
-			n := copy(rest[:], body[at:])
-			clear(rest[n:])
-		}
-		quote, slash := look(b)
-		escaped := carry
-		if carry = 0; slash != 0 {
-			escaped, carry = escapedBy(slash, escaped)
-		}
-		closing := quote &^ escaped // or opening
-		odd := uint64(0)            // escapes that aren't canonical
-		if closing != 0 || l.dirty < from {
-			closing = inOrder(closing)
-			for m := escaped &^ (quote | slash); m != 0; m &= m - 1 {
-				if p := place(bits.TrailingZeros64(m)) & (stride - 1); !shortest[b[p]] {
-					odd |= 1 << p
-				}
+	for at := i; ; at += stride {
+		stop := seek(body, at, carry)
+		at, carry = stop.at, stop.carry
+		if stop.quotes == 0 {
+			if at >= len(body) {
+				break
 			}
+			l.dirty = at
+			continue
 		}
-		for m := closing; m != 0; m &= m - 1 {
-			bit := bits.TrailingZeros64(m)
-			p := at + bit
-			if !inside {
-				if inside, from = true, p; body[gap] == ':' || body[gap] == ',' {
-					if p-gap == 1 {
-						continue
-					}
-					if p-gap == 2 && body[gap+1] == ' ' { // as Python writes it
-						l.dirty = gap + 1
-						continue
+		odd := uint64(0) // escapes that aren't canonical
+		if stop.letters != 0 {
+			odd = l.odd(at, stop.letters)
+		}
+		for m := inOrder(stop.quotes); m != 0; m &= m - 1 {
+			p := at + bits.TrailingZeros64(m)
+			if from < 0 {
+				from = p
+				if c := body[gap]; p-gap != 1 || c != ':' && c != ',' {
+					if end := l.between(gap, p); end >= 0 {
+						return end
 					}
 				}
-				if end := l.between(gap, p); end >= 0 {
-					return end
+				if m &= m - 1; m == 0 {
+					break
 				}
-				continue
+				p = at + bits.TrailingZeros64(m)
 			}
-			if before := odd & (1<<bit - 1); before != 0 {
-				l.dirty = max(l.dirty, at+bits.Len64(before)-1)
+			if odd != 0 {
+				l.dirty = max(l.dirty, lastOf(odd, at, p))
 			}
 			l.noteString(from, p+1, l.since(from))
-			inside, gap = false, p+1
+			from, gap = -1, p+1
 		}
-		if odd != 0 && inside {
-			l.dirty = max(l.dirty, at+bits.Len64(odd)-1)
-		}
-		at += stride
-		if bits.OnesCount64(quote|slash) <= few && carry == 0 {
-			at = l.skip(at)
+		if odd != 0 && from >= 0 {
+			l.dirty = max(l.dirty, lastOf(odd, at, at+stride))
 		}
 	}
-	if inside {
+	if from >= 0 {
 		how := isCut
 		if carry == 0 {
 			how |= l.since(from)
@@ -117,6 +97,25 @@ func (l *lexer) survey(i int) int {
 		}
 	}
 	return len(body)
+}
+
+// lastOf is where the last of a stride's bits before p stands, -1 if there is none.
+func lastOf(m uint64, at, p int) int {
+	if m &= 1<<(p-at) - 1; m == 0 {
+		return -1
+	}
+	return at + bits.Len64(m) - 1
+}
+
+// odd are those escapes of a stride that aren't canonical, in the order of the
+// text.
+func (l *lexer) odd(at int, letters uint64) (odd uint64) {
+	for m := letters; m != 0; m &= m - 1 {
+		if p := place(bits.TrailingZeros64(m)); !shortest[l.at(at+p)] {
+			odd |= 1 << p
+		}
+	}
+	return odd
 }
 
 func (l *lexer) noteString(from, end int, how state) {
@@ -137,6 +136,10 @@ func (l *lexer) since(from int) state {
 // value ends there, or something is wrong, it returns where, else -1.
 func (l *lexer) between(k, to int) int {
 	body := l.body
+	if to-k == 2 && body[k+1] == ' ' && (body[k] == ':' || body[k] == ',') { // as Python writes
+		l.dirty = k + 1
+		return -1
+	}
 	for k < to {
 		switch c := body[k]; {
 		case c == ',' || c == ':':
@@ -160,8 +163,8 @@ func (l *lexer) between(k, to int) int {
 			l.broken = true // it would take part in the look at strings
 			return k
 		case k+8 <= to: // a number, and maybe many of them
-			if w := binary.LittleEndian.Uint64(body[k:]); w&(highs|highs>>1) == 0 {
-				if (w-('!'*ones))&highs != 0 {
+			if w := binary.LittleEndian.Uint64(body[k:]); w&(0xc0*ones) == 0 {
+				if (w-'!'*ones)&(0x80*ones) != 0 {
 					l.dirty = k + 7 // or before
 				}
 				k += 7
@@ -200,46 +203,4 @@ func (l *lexer) close(end int, brace bool) bool {
 	}
 	m.to, m.next, m.state = int32(end), int32(len(l.marks)), l.since(int(m.from))
 	return true
-}
-
-const (
-	// few is how many quotes and backslashes in a stride make it likely that the
-	// next one is as quickly found with bytes.IndexByte, which is faster over a
-	// distance, but takes a call for each and looks for one of the two only.
-	few = 2
-	// near is the distance below which it isn't, bytes.
-	near = 16
-)
-
-// skip goes on at i, where no escape is under way, while backslashes are far
-// from each other, as in prose and in pictures. It returns where the next quote
-// or backslash may be.
-func (l *lexer) skip(i int) int {
-	body := l.body
-	for i < len(body) {
-		if l.quote < i {
-			l.quote = len(body)
-			if k := bytes.IndexByte(body[i:], '"'); k >= 0 {
-				l.quote = i + k
-			}
-		}
-		k := bytes.IndexByte(body[i:l.quote], '\\')
-		if k < 0 {
-			return l.quote
-		}
-		i += k
-		if k < near {
-			return i
-		}
-		for i+1 < len(body) && body[i] == '\\' {
-			if i++; !shortest[body[i]] {
-				l.dirty = i
-			}
-			i++
-		}
-		if i+1 == len(body) && body[i] == '\\' {
-			return i
-		}
-	}
-	return i
 }

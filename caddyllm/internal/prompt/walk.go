@@ -71,50 +71,53 @@ func (w *walk) fail(i int) bool {
 // names are, the last of duplicates, and returns a bit for each field that there
 // is. It is a walk as well, one whose state stays in registers.
 func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint64) {
-	w := l.enter(v)
-	var value span
-	for i, m := w.pos, w.mark; ; i = int(value.to) {
-		i = l.space(i)
-		if l.broken || l.at(i) == '}' {
-			return noted
-		}
-		if w.started {
-			if l.at(i) != ',' {
-				l.fail(i)
-				return noted
-			}
-			i = l.space(i + 1)
-		}
-		w.started = true
-		if l.at(i) != '"' {
-			l.fail(i)
-			return noted
-		}
-		if l.marked(i, m) {
-			k := &l.marks[m]
-			w.key, m = span{k.from, k.to, m, k.state}, k.next
+	body, marks, m := l.body, l.marks, v.mark
+	if l.marked(int(v.from), m) {
+		m++
+	}
+	i, c := l.token(int(v.from) + 1)
+	if c == '}' {
+		return 0
+	}
+	for c == '"' {
+		var key, value span
+		if int(m) < len(marks) && int(marks[m].from) == i {
+			k := &marks[m]
+			key, m = span{k.from, k.to, m, k.state}, k.next
 		} else {
-			w.key = l.unmarked(i, m)
+			key = l.unmarked(i, m)
 		}
-		if i = l.space(int(w.key.to)); w.key.cut() || l.at(i) != ':' {
-			l.fail(i)
-			return noted
+		if i, c = l.token(int(key.to)); key.cut() || c != ':' {
+			break
 		}
-		if i = l.space(i + 1); i >= len(l.body) {
-			l.fail(i)
-			return noted
+		if i, c = l.token(i + 1); i >= len(body) {
+			break
 		}
-		if l.marked(i, m) {
-			k := &l.marks[m]
+		if int(m) < len(marks) && int(marks[m].from) == i {
+			k := &marks[m]
 			value, m = span{k.from, k.to, m, k.state}, k.next
 		} else {
 			value = l.unmarked(i, m)
 		}
-		if f := of(w.name()); f != 0 {
+		name := body[key.from+1 : key.to-1]
+		if !key.clean() {
+			name = l.spelled(name)
+		}
+		if f := of(name); f != 0 {
 			out[f] = value
 			noted |= 1 << f
 		}
+		i, c = l.token(int(value.to))
+		if l.broken || c == '}' {
+			return noted
+		}
+		if c != ',' {
+			break
+		}
+		i, c = l.token(i + 1)
 	}
+	l.fail(i)
+	return noted
 }
 
 // maxName is longer than any name of interest.
@@ -128,11 +131,11 @@ func (w *walk) name() []byte {
 	if w.key.clean() {
 		return raw
 	}
-	return w.spelled(raw)
+	return w.l.spelled(raw)
 }
 
-func (w *walk) spelled(raw []byte) []byte {
-	out := w.l.name[:0]
+func (l *lexer) spelled(raw []byte) []byte {
+	out := l.name[:0]
 	for rest := raw; len(rest) > 0; {
 		if len(out)+maxCanonical > maxName {
 			return raw
