@@ -87,18 +87,20 @@ func (t *Target) rank() rank {
 }
 
 // look finds the state of each candidate and what it holds of the prompt, counts
-// the holders of each of the first n blocks, and takes the one that holds most
-// for the best so far.
-func (r *Router) look(now time.Duration, n int, o *outlook) {
+// the holders of each of the popular blocks, and takes the one that holds most for
+// the best so far.
+func (r *Router) look(now time.Duration, o *outlook) {
+	n := len(r.demands)
 	r.holders = slices.Grow(r.holders[:0], n+1)[:n+1]
 	clear(r.holders)
-	known, lead := 0, &r.candidates[0]
+	known, holding, lead := 0, 0, &r.candidates[0]
 	for i := range r.candidates {
 		c := &r.candidates[i]
 		u := c.up
 		if u.slot >= 0 {
 			if c.blocks = r.held[u.slot]; c.blocks > 0 {
 				r.holders[min(int(c.blocks), n)]++
+				holding++
 				o.most = max(o.most, c.blocks)
 			}
 		}
@@ -127,6 +129,7 @@ func (r *Router) look(now time.Duration, n int, o *outlook) {
 			o.best, lead = i, c
 		}
 	}
+	r.holders[0] += int32(len(r.candidates) - holding)
 	if known > 0 && known < len(r.candidates) {
 		o.unknown = r.guess(float64(known))
 	}

@@ -108,8 +108,9 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 		apart:  r.apart.share(),
 		blocks: -1,
 	}
-	r.look(now, min(len(q.Chain), popularBlocks), &o)
-	r.discount(q)
+	r.findPopular(q)
+	r.look(now, &o)
+	r.discount()
 	if o.peers = r.peers.count() > 1; o.peers {
 		r.foreknow(now, q, &o)
 	}
@@ -161,9 +162,9 @@ func (r *Router) value(now time.Duration, c *candidate, o *outlook, least float6
 }
 
 // least is the least that the request is worth to a candidate. Of those that
-// hold all blocks that can be popular, to whom it is worth less the more they
-// hold, only the one that holds most is asked; and all where peers may have left
-// something, of which those know nothing that hold the same.
+// hold all popular blocks, to whom it is worth less the more they hold, only the
+// one that holds most is asked; and all where peers may have left something, of
+// which those know nothing that hold the same.
 func (r *Router) least(o *outlook) float64 {
 	least, n := math.Inf(1), len(r.holders)-1
 	if o.peers {
@@ -172,20 +173,15 @@ func (r *Router) least(o *outlook) float64 {
 		}
 		return least
 	}
-	holders := 0
 	for length, many := range r.holders {
 		if many == 0 {
 			continue
 		}
-		holders += int(many)
 		c := candidate{blocks: int32(length)}
 		if length == n {
 			c.blocks = o.most
 		}
 		least = min(least, r.own(&c, o).worth)
-	}
-	if holders < len(r.candidates) {
-		least = min(least, r.own(&candidate{}, o).worth)
 	}
 	return least
 }
@@ -270,7 +266,24 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 	return min(r.answers.residence*over/active, maxResidence)
 }
 
-// discount computes what the blocks of a chain are worth to upstreams that
+// findPopular finds the leading blocks of a chain that one upstream can't carry,
+// and sets r.demands to the demand for each. Whoever carries a block carries those
+// before it, so that none behind one that isn't popular is.
+func (r *Router) findPopular(q *Request) {
+	chain := q.Chain[:min(len(q.Chain), popularBlocks)]
+	all := float64(len(r.candidates))
+	r.demands = r.demands[:0]
+	for _, h := range chain {
+		demand := r.popular.demand(h, all)
+		if demand <= 0 {
+			break
+		}
+		r.demands = append(r.demands, demand)
+	}
+	r.alone = float64(len(chain) - len(r.demands))
+}
+
+// discount computes what the popular blocks of a chain are worth to upstreams that
 // miss them, as sums from each block to the last that can be popular.
 //
 // Where several prompts in a row share a block that few upstreams hold, those
@@ -279,30 +292,21 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 // upstreams and carried by share f of recent requests. The 1 leaves blocks
 // alone that one upstream can carry, such as a session's own. Where a share g of
 // the requests that wait carries it, and g·N is above 1, g·N counts if it is more.
-func (r *Router) discount(q *Request) {
-	n := min(len(q.Chain), popularBlocks)
+func (r *Router) discount() {
+	n := len(r.demands)
 	r.weights = slices.Grow(r.weights[:0], n+1)[:n+1]
-	all := float64(len(r.candidates))
-	// Whoever carries a block carries those before it, so that none behind one
-	// that isn't popular is.
-	popular := 0
-	demands := r.weights // each is read before its place is needed
-	for ; popular < n; popular++ {
-		if demands[popular] = r.popular.demand(q.Chain[popular], all); demands[popular] <= 0 {
-			break
-		}
-	}
-	holders, sum := 0.0, 0.0
-	for i := n; i > 0; i-- {
-		holders += float64(r.holders[i]) // of block i-1: those that hold at least i
-		r.weights[i] = sum
+	sum := r.alone // each of those that aren't popular counts whole
+	r.weights[n] = sum
+	holders := float64(r.holders[n])
+	for i := n - 1; i >= 0; i-- {
 		weight := 1.0
-		if holders > 0 && i <= popular {
-			weight = holders / (holders + replication*demands[i-1])
+		if holders > 0 {
+			weight = holders / (holders + replication*r.demands[i])
 		}
 		sum += weight
+		r.weights[i] = sum
+		holders += float64(r.holders[i])
 	}
-	r.weights[0] = sum
 }
 
 // wanted is the part of the missed tokens that counts, for an upstream that
@@ -312,7 +316,7 @@ func (r *Router) wanted(held int, missed, block float64) float64 {
 	if held >= n {
 		return 1
 	}
-	saved := (float64(n-held) - r.weights[held]) * block
+	saved := (float64(n-held) + r.weights[n] - r.weights[held]) * block
 	return max(missed-saved, 0) / missed
 }
 

@@ -8,7 +8,7 @@ import "sort"
 type popularity struct {
 	counts  []tally
 	shift   uint
-	window  [][]uint64 // the last requests' first blocks, a ring
+	window  [][]uint32 // the last requests' first blocks, a ring, of each hash the upper half
 	size    int        // of a full window
 	next    int
 	waiting int    // requests that are counted as waiting
@@ -39,43 +39,43 @@ const (
 	waitingMost = 1<<16 - 1
 )
 
-func (p *popularity) place(hash uint64) *tally { return &p.counts[hash>>p.shift] }
+func (p *popularity) place(hash uint64) *tally { return &p.counts[uint32(hash>>32)>>p.shift] }
 
-// note counts a request among n upstreams.
-func (p *popularity) note(chain []uint64, n int) {
+// enter counts a request among n upstreams, which waits for its first token from
+// now on. It returns what leave wants to know.
+func (p *popularity) enter(chain []uint64, n int) (table uint32) {
 	p.resize(min(windowPerUpstream*n, windowMax))
 	if p.next == len(p.window) {
 		p.window = append(p.window, nil)
 	}
-	p.add(p.window[p.next], -1)
-	chain = chain[:min(len(chain), popularBlocks)]
-	p.window[p.next] = append(p.window[p.next][:0], chain...)
-	p.add(chain, 1)
+	p.add(p.window[p.next], -1, 0)
+	blocks := p.window[p.next][:0]
+	for _, h := range chain[:min(len(chain), popularBlocks)] {
+		blocks = append(blocks, uint32(h>>32))
+	}
+	p.window[p.next] = blocks
 	if p.next++; p.next == p.size {
 		p.next = 0
 	}
-}
-
-func (p *popularity) add(chain []uint64, by int) {
-	for _, h := range chain {
-		p.place(h).recent += uint16(by)
-	}
-}
-
-// wait counts a request that waits for its first token from now on. It returns
-// what leave wants to know.
-func (p *popularity) wait(chain []uint64) (table uint32) {
 	if p.waiting == waitingMost {
+		p.add(blocks, 1, 0)
 		return 0
 	}
 	p.waiting++
-	for _, h := range chain[:min(len(chain), popularBlocks)] {
-		p.place(h).waiting++
-	}
+	p.add(blocks, 1, 1)
 	return p.table
 }
 
-// leave ends what wait began.
+func (p *popularity) add(blocks []uint32, recent, waiting int) {
+	counts, shift := p.counts, p.shift
+	for _, b := range blocks {
+		t := &counts[b>>shift]
+		t.recent += uint16(recent)
+		t.waiting += uint16(waiting)
+	}
+}
+
+// leave ends the waiting of a request that entered.
 func (p *popularity) leave(chain []uint64, table uint32) {
 	if table != p.table {
 		return
@@ -95,7 +95,7 @@ func (p *popularity) resize(size int) {
 	p.size = size
 	for len(p.window) > size {
 		last := len(p.window) - 1
-		p.add(p.window[last], -1)
+		p.add(p.window[last], -1, 0)
 		p.window = p.window[:last]
 	}
 	if p.next >= size {
@@ -108,11 +108,11 @@ func (p *popularity) resize(size int) {
 	if 1<<bits <= len(p.counts) {
 		return
 	}
-	p.counts, p.shift = make([]tally, 1<<bits), 64-bits
+	p.counts, p.shift = make([]tally, 1<<bits), 32-bits
 	p.waiting = 0
 	p.table++
-	for _, chain := range p.window {
-		p.add(chain, 1)
+	for _, blocks := range p.window {
+		p.add(blocks, 1, 0)
 	}
 }
 
@@ -139,9 +139,9 @@ func (p *popularity) demand(hash uint64, upstreams float64) float64 {
 	}
 	t := p.place(hash)
 	demand := float64(t.recent)/float64(p.size)*upstreams - 1
-	crowd := float64(t.waiting) * upstreams / max(float64(p.waiting), waitingPerUpstream*upstreams)
-	if crowd > 1 {
-		return max(demand, crowd)
+	crowd, fair := float64(t.waiting)*upstreams, max(float64(p.waiting), waitingPerUpstream*upstreams)
+	if crowd > fair {
+		return max(demand, crowd/fair)
 	}
 	return demand
 }

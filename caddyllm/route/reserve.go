@@ -52,8 +52,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		popular:    o.popular,
 		sent:       now,
 	}
-	r.popular.note(q.Chain, len(r.candidates))
-	f.counted = r.popular.wait(q.Chain)
+	f.counted = r.popular.enter(q.Chain, len(r.candidates))
 	if c.probe {
 		u.probed = now
 	}

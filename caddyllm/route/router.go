@@ -61,7 +61,9 @@ type Router struct {
 	// Scratch of one decision, kept so that deciding allocates nothing.
 	held       []int32
 	candidates []candidate
-	holders    []int32 // by leading blocks held
+	demands    []float64 // of the popular leading blocks
+	alone      float64   // how many of a prompt's blocks behind aren't popular, of those that could be
+	holders    []int32   // by popular leading blocks held
 	weights    []float64
 	weighed    []int32 // the candidates whose cost is known
 	tied       []int
