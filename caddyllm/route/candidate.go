@@ -1,8 +1,10 @@
 package route
 
 import (
+	"math"
 	"slices"
 	"time"
+	"unsafe"
 )
 
 // candidate is a target, as far as all of them are compared.
@@ -31,108 +33,204 @@ const (
 
 // hint is where a target's upstream was found the last time.
 type hint struct {
-	id string
-	up *upstream // nil: nothing is learned about it
+	id   string
+	slot int
+	calm *time.Duration
 }
 
-// is reports whether the hint is of a target. Pools hardly change, and comparing
-// a string with itself is quick.
-func (h *hint) is(id string) bool { return h.up != nil && h.id == id }
+// is reports whether the hint is of a target. Pools hardly change, so that their
+// names are the very same strings each time, and reading them takes long.
+func (h *hint) is(id string) bool {
+	return len(h.id) == len(id) && unsafe.StringData(h.id) == unsafe.StringData(id)
+}
 
-// gather fills r.candidates, one for each target.
-func (r *Router) gather(now time.Duration, targets []Target) {
-	r.candidates = slices.Grow(r.candidates[:0], len(targets))[:len(targets)]
-	changed := len(r.hints) != len(targets)
-	if changed {
+// meet finds the upstreams of the targets. Those that aren't known begin to be
+// known where they are offered, and are otherwise made up.
+func (r *Router) meet(now time.Duration, targets []Target, offered bool) {
+	if !r.met(targets) {
 		r.saw()
-		for len(r.hints) < len(targets) {
-			r.hints = append(r.hints, hint{})
-		}
-		r.hints = r.hints[:len(targets)]
+		r.seek(now, targets, offered)
+		r.offered = never
+	}
+	if offered {
+		r.offered = now
+	}
+}
+
+// met reports whether the targets are those that were met last.
+func (r *Router) met(targets []Target) bool {
+	if len(r.hints) != len(targets) || r.strangers {
+		return false
 	}
 	for i := range targets {
-		t := &targets[i]
-		h := &r.hints[i]
-		u := h.up
-		if !h.is(t.ID) {
-			if !changed {
-				r.saw()
-				changed = true
-			}
-			*h = hint{}
-			if u = r.upstream(now, t.ID); u.slot >= 0 {
-				*h = hint{t.ID, u}
-			}
+		if !r.hints[i].is(targets[i].ID) {
+			return false
 		}
-		r.candidates[i] = candidate{up: u, rank: t.rank(), home: t.Home}
 	}
-	r.offered = now
+	return true
+}
+
+// seek fills r.hints and r.candidates, one for each target.
+func (r *Router) seek(now time.Duration, targets []Target, offered bool) {
+	r.forgetHints()
+	r.strangers = false
+	for i := range targets {
+		id := targets[i].ID
+		u := r.find(now, id, offered)
+		r.hints = append(r.hints, hint{id, u.slot, u.calm})
+		c := unmoved(u, u.known(now))
+		if c.known {
+			r.known++
+		}
+		r.candidates = append(r.candidates, c)
+		r.strangers = r.strangers || u.slot < 0
+	}
+}
+
+func (r *Router) forgetHints() {
+	clear(r.hints)
+	clear(r.candidates)
+	r.hints, r.candidates = r.hints[:0], r.candidates[:0]
+	r.stirred, r.weighed, r.known = r.stirred[:0], r.weighed[:0], 0
+}
+
+// find is what is known of an ID, or something of which nothing is.
+func (r *Router) find(now time.Duration, id string, offered bool) *upstream {
+	if offered {
+		return r.upstream(now, id)
+	}
+	if slot, ok := r.slots[id]; ok {
+		return r.upstreams[slot]
+	}
+	return r.newUpstream(id, -1, now)
 }
 
 // saw notes on the upstreams of the last targets that they were offered. It is
 // done where others take their place, and before somebody asks.
 func (r *Router) saw() {
-	for i := range r.hints {
-		if u := r.hints[i].up; u != nil {
-			u.seen = max(u.seen, r.offered)
+	for i := range r.candidates {
+		u := r.candidates[i].up
+		u.seen = max(u.seen, r.offered)
+	}
+}
+
+// Of hundreds of upstreams most hold nothing of a prompt, and have nothing to see
+// to: they are calm. Their candidates are alike and stay from one decision to the
+// next, so that a decision takes time for the others alone.
+
+// unmoved is the candidate of a calm upstream that holds nothing of the prompt.
+func unmoved(u *upstream, known bool) candidate {
+	return candidate{up: u, cost: math.Inf(1), first: math.Inf(1), known: known}
+}
+
+// stir ends an upstream's calm.
+func (u *upstream) stir() { *u.calm = never }
+
+// calmDown makes an upstream calm if there is nothing to see to: as long as its page
+// counts, or until the next one.
+func (u *upstream) calmDown(now time.Duration) {
+	switch {
+	case len(u.queue) > 0 || u.failures > 0 || u.stalled || u.asleep || u.slot < 0:
+	case u.known(now):
+		*u.calm = u.pageCount
+	case now > u.pageCount:
+		*u.calm = -never
+	}
+}
+
+// look brings the candidates that aren't unmoved up to date: the state of their
+// upstreams and what these hold of the prompt. It counts the holders of each of the
+// popular blocks, and takes the candidate that holds most for the best so far. With
+// peers no upstream counts as calm.
+func (r *Router) look(now time.Duration, targets []Target, o *outlook) {
+	for _, some := range [...][]int32{r.stirred, r.weighed} {
+		for _, i := range some {
+			c := &r.candidates[i]
+			*c = unmoved(c.up, c.known)
 		}
 	}
-}
-
-func (t *Target) rank() rank {
-	if t.Tried {
-		return tried
+	r.stirred, r.weighed = r.stirred[:0], r.weighed[:0]
+	hints, held := r.hints[:len(targets)], r.held
+	for i := range targets {
+		t, h := &targets[i], &hints[i]
+		if now > *h.calm || held[h.slot] > 0 || t.Tried || t.Home || o.peers {
+			r.stirred = append(r.stirred, int32(i))
+		}
 	}
-	return sound
-}
 
-// look finds the state of each candidate and what it holds of the prompt, counts
-// the holders of each of the popular blocks, and takes the one that holds most for
-// the best so far.
-func (r *Router) look(now time.Duration, o *outlook) {
 	n := len(r.demands)
 	r.holders = slices.Grow(r.holders[:0], n+1)[:n+1]
 	clear(r.holders)
-	known, holding, lead := 0, 0, &r.candidates[0]
-	for i := range r.candidates {
-		c := &r.candidates[i]
-		u := c.up
-		if u.slot >= 0 {
-			if c.blocks = r.held[u.slot]; c.blocks > 0 {
-				r.holders[min(int(c.blocks), n)]++
-				holding++
-				o.most = max(o.most, c.blocks)
-			}
+	holding := 0
+	o.best = -1
+	for _, i := range r.stirred {
+		t, c := &targets[i], &r.candidates[i]
+		r.seeTo(now, t, c)
+		o.retry = o.retry || t.Tried
+		o.homes = o.homes || t.Home
+		if c.blocks > 0 {
+			r.holders[min(int(c.blocks), n)]++
+			holding++
+			o.most = max(o.most, c.blocks)
 		}
-		if c.known = u.known(now); c.known {
-			known++
-		}
-		if c.rank == tried {
-			o.retry = true
-		}
-		if c.home {
-			o.homes = true
-		}
-		if len(u.queue) > 0 {
-			u.drain(now, u.rate, r.flights)
-			u.watch(now, u.rate)
-			u.hear(now, r.flights)
-		}
-		if u.failures > 0 || u.stalled || u.asleep {
-			last, probe := u.suspect(now)
-			c.probe = probe && !last
-			if last {
-				c.rank = max(c.rank, suspect)
-			}
-		}
-		if c.rank < lead.rank || c.rank == lead.rank && c.blocks > lead.blocks {
-			o.best, lead = i, c
+		r.lead(o, int(i))
+	}
+	r.holders[0] += int32(len(targets) - holding)
+	for i := range targets { // the first of the unmoved
+		if i == len(r.stirred) || int(r.stirred[i]) != i {
+			r.lead(o, i)
+			break
 		}
 	}
-	r.holders[0] += int32(len(r.candidates) - holding)
-	if known > 0 && known < len(r.candidates) {
-		o.unknown = r.guess(float64(known))
+	if r.known > 0 && r.known < len(targets) {
+		o.unknown = r.guess(float64(r.known))
 	}
+}
+
+// lead takes a candidate for the best so far if it is more likely to be than that:
+// of a better rank, or else if it holds more, or else if it is the first.
+func (r *Router) lead(o *outlook, i int) {
+	if o.best < 0 {
+		o.best = i
+		return
+	}
+	c, best := &r.candidates[i], &r.candidates[o.best]
+	if c.rank < best.rank || c.rank == best.rank && (c.blocks > best.blocks || c.blocks == best.blocks && i < o.best) {
+		o.best = i
+	}
+}
+
+// seeTo brings an unmoved candidate up to date.
+func (r *Router) seeTo(now time.Duration, t *Target, c *candidate) {
+	u := c.up
+	if known := u.known(now); known != c.known {
+		c.known = known
+		if known {
+			r.known++
+		} else {
+			r.known--
+		}
+	}
+	c.home = t.Home
+	if t.Tried {
+		c.rank = tried
+	}
+	if u.slot >= 0 {
+		c.blocks = r.held[u.slot]
+	}
+	if len(u.queue) > 0 {
+		u.drain(now, u.rate, r.flights)
+		u.watch(now, u.rate)
+		u.hear(now, r.flights)
+	}
+	if u.failures > 0 || u.stalled || u.asleep {
+		last, probe := u.suspect(now)
+		c.probe = probe && !last
+		if last {
+			c.rank = max(c.rank, suspect)
+		}
+	}
+	u.calmDown(now)
 }
 
 // guess is what others bring to an upstream whose load is unknown: what they

@@ -98,8 +98,8 @@ func (r *Router) bounded(tokens float64) float64 {
 	return min(tokens, max(largest, longPrompt), maxPrompt)
 }
 
-// weigh finds what each candidate costs.
-func (r *Router) weigh(now time.Duration, q *Request) outlook {
+// weigh finds what each of the targets met costs.
+func (r *Router) weigh(now time.Duration, q *Request, targets []Target) outlook {
 	r.judgeRates(now)
 	r.match(q.Chain)
 	o := outlook{
@@ -108,37 +108,44 @@ func (r *Router) weigh(now time.Duration, q *Request) outlook {
 		apart:  r.apart.share(),
 		blocks: -1,
 	}
-	r.findPopular(q)
-	r.look(now, &o)
+	o.peers = r.peers.count() > 1
+	r.findPopular(q, len(targets))
+	r.look(now, targets, &o)
 	r.discount()
-	if o.peers = r.peers.count() > 1; o.peers {
+	if o.peers {
 		r.foreknow(now, q, &o)
 	}
 	least := r.least(&o)
 	lead := o.best
-	r.value(now, &r.candidates[lead], &o, least)
 	best := &r.candidates[lead]
+	r.value(now, best, &o, least)
 	limit := best.cost * beaten
-	r.weighed = r.weighed[:0]
 	unseen := r.own(&candidate{}, &o).worth // to those that hold nothing
-	for i := range r.candidates {
+	some := r.stirred
+	if best.rank > sound || unseen/r.rates.best <= limit {
+		// One of the unmoved may be as good.
+		for i := len(r.every); i < len(targets); i++ {
+			r.every = append(r.every, int32(i))
+		}
+		some = r.every[:len(targets)]
+	}
+	for _, i := range some {
 		c := &r.candidates[i]
-		if i != lead {
+		if int(i) != lead {
 			worth := unseen
 			if c.blocks > 0 || c.shares || c.owned {
 				worth = r.ownOf(c, &o).worth
 			}
 			if !c.home && (c.rank > best.rank || c.rank == best.rank && worth*c.up.pace > limit) {
-				c.cost, c.first = math.Inf(1), math.Inf(1)
 				continue
 			}
 			r.value(now, c, &o, least)
 			if c.rank < best.rank || c.rank == best.rank && c.cost < best.cost {
-				best, o.best = c, i
+				best, o.best = c, int(i)
 				limit = c.cost * beaten
 			}
 		}
-		r.weighed = append(r.weighed, int32(i))
+		r.weighed = append(r.weighed, i)
 	}
 	o.least = least
 	return o
@@ -269,12 +276,11 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 // findPopular finds the leading blocks of a chain that one upstream can't carry,
 // and sets r.demands to the demand for each. Whoever carries a block carries those
 // before it, so that none behind one that isn't popular is.
-func (r *Router) findPopular(q *Request) {
+func (r *Router) findPopular(q *Request, upstreams int) {
 	chain := q.Chain[:min(len(q.Chain), popularBlocks)]
-	all := float64(len(r.candidates))
 	r.demands = r.demands[:0]
 	for _, h := range chain {
-		demand := r.popular.demand(h, all)
+		demand := r.popular.demand(h, float64(upstreams))
 		if demand <= 0 {
 			break
 		}

@@ -74,6 +74,7 @@ func (r *Router) ScrapeFailed(at time.Time, id string) { r.upstream(r.clock.at(a
 
 // judgePage draws from the last page what decisions read.
 func (u *upstream) judgePage() {
+	u.stir()
 	foreign := others{
 		waiting: excess(u.load.Waiting, u.peakPrefill),
 		running: excess(u.load.Running, u.peakTotal),

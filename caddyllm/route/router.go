@@ -41,9 +41,9 @@ type Router struct {
 	rng         uint64
 
 	index     *prefix.Index
-	upstreams []*upstream               // by slot, nil where one was forgotten
-	slabs     []*[upstreamSlab]upstream // their memory, by slot
-	slots     map[string]int            // by ID
+	upstreams []*upstream     // by slot, nil where one was forgotten
+	slabs     []*upstreamSlab // their memory, by slot
+	slots     map[string]int  // by ID
 	swept     time.Duration
 	clock     clock
 
@@ -60,14 +60,18 @@ type Router struct {
 
 	// Scratch of one decision, kept so that deciding allocates nothing.
 	held       []int32
-	candidates []candidate
-	demands    []float64 // of the popular leading blocks
-	alone      float64   // how many of a prompt's blocks behind aren't popular, of those that could be
-	holders    []int32   // by popular leading blocks held
+	candidates []candidate // of the last targets, by position
+	stirred    []int32     // those that may be more than unmoved
+	every      []int32     // all positions
+	known      int         // how many of those have a page that counts
+	demands    []float64   // of the popular leading blocks
+	alone      float64     // how many of a prompt's blocks behind aren't popular, of those that could be
+	holders    []int32     // by popular leading blocks held
 	weights    []float64
 	weighed    []int32 // the candidates whose cost is known
 	tied       []int
 	hints      []hint        // the last targets' upstreams, by position
+	strangers  bool          // nothing is learned about one of those
 	offered    time.Duration // when those were the targets
 	touching   *upstream     // some of whose kept blocks are still to be touched
 	toTouch    int           // of so many of kept
@@ -108,8 +112,8 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 	}
 	now := r.clock.at(at)
 	r.sweep(now)
-	r.gather(now, targets)
-	o := r.weigh(now, q)
+	r.meet(now, targets, true)
+	o := r.weigh(now, q, targets)
 	best := r.choose(q, &o)
 	c := &r.candidates[best]
 	var t terms
@@ -208,7 +212,7 @@ func (r *Router) sweep(now time.Duration) {
 		r.index.Clear(slot)
 		delete(r.slots, u.id)
 		r.upstreams[slot] = nil
-		r.hints = r.hints[:0]
+		r.forgetHints()
 	}
 }
 

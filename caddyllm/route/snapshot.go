@@ -116,18 +116,8 @@ func (r *Router) explain(now time.Duration, q *Request, targets []Target) ([]Ter
 	if len(targets) == 0 {
 		return nil, outlook{}
 	}
-	r.candidates = r.candidates[:0]
-	for _, t := range targets {
-		c := candidate{}
-		if slot, ok := r.slots[t.ID]; ok {
-			c.up = r.upstreams[slot]
-		} else {
-			c.up = r.newUpstream(t.ID, -1, now)
-		}
-		c.rank, c.home = t.rank(), t.Home
-		r.candidates = append(r.candidates, c)
-	}
-	o := r.weigh(now, q)
+	r.meet(now, targets, false)
+	o := r.weigh(now, q, targets)
 	all := make([]Terms, len(targets))
 	var t terms
 	for i := range r.candidates {

@@ -54,6 +54,7 @@ func (u *upstream) fail(now time.Duration) {
 	for range min(u.failures, 10) {
 		wait = min(2*wait, maxSuspension)
 	}
+	u.stir()
 	u.failures++
 	u.failedAt = now
 	u.suspended = now + wait

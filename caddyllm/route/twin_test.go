@@ -61,6 +61,8 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 		o.unknown.waiting, o.unknown.running = o.unknown.waiting/n, o.unknown.running/n
 	}
 
+	kept := r.candidates
+	defer func() { r.candidates = kept }() // Pick goes on with them
 	r.candidates = all
 	r.weights = plainWeights(r, q)
 	if o.peers = r.peers.count() > 1; o.peers {
@@ -151,6 +153,12 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 	d := newDesk(t, 1+rng.IntN(20))
 	all := d.targets
 	var open []Choice
+	calm := seed%4 == 2 // pages are sane, answers come soon, and targets stay
+	if calm {
+		for i := range all {
+			d.scrape(i, 0, 0)
+		}
+	}
 	if seed%3 == 0 { // other gateways are about
 		d.r.peers.pages, d.r.peers.foreign = peersAfter, 1e9
 		d.r.peers.sharing, d.r.peers.owning, d.r.peers.ending = 0.9, 0.9, 0.9
@@ -160,7 +168,10 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 		id := all[rng.IntN(len(all))].ID
 		switch rng.IntN(8) {
 		case 0:
-			l := oddPage(rng)
+			var l *Load
+			if !calm {
+				l = oddPage(rng)
+			}
 			if l == nil {
 				l = &Load{
 					Waiting: Known(float64(rng.IntN(4))), Running: Known(float64(rng.IntN(9))),
@@ -177,10 +188,16 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 				d.r.Done(d.now, open[rng.IntN(len(open))].Ticket, End(rng.IntN(4)), nil)
 			}
 		default:
-			d.targets = nil
-			for _, target := range all {
-				if rng.IntN(10) > 0 {
-					d.targets = append(d.targets, Target{ID: target.ID, Tried: rng.IntN(8) == 0, Home: rng.IntN(8) == 0})
+			if calm && rng.IntN(4) > 0 {
+				for i := range d.targets {
+					d.targets[i].Tried, d.targets[i].Home = rng.IntN(50) == 0, rng.IntN(50) == 0
+				}
+			} else {
+				d.targets = nil
+				for _, target := range all {
+					if rng.IntN(10) > 0 {
+						d.targets = append(d.targets, Target{ID: target.ID, Tried: rng.IntN(8) == 0, Home: rng.IntN(8) == 0})
+					}
 				}
 			}
 			if len(d.targets) == 0 {
@@ -192,7 +209,7 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 			d.r.sweep(now)
 			chance := d.r.rng
 			want, place := plainly(d.r, now, q, d.targets)
-			d.r.candidates, d.r.weights, d.r.rng = nil, nil, chance
+			d.r.rng = chance
 			got := d.pick(q)
 			best := slices.MinFunc(want, func(a, b candidate) int {
 				return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.cost, b.cost))
@@ -206,12 +223,16 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 						t.Fatalf("seed %d, step %d: candidate %d is passed over, and may be as good as the best: %+v, %+v", seed, step, i, w, best)
 					}
 				}
-				if math.Abs(c.cost-w.cost) > 1e-12*math.Abs(w.cost) || c.first != w.first || c.blocks != w.blocks || c.rank != w.rank || c.probe != w.probe || c.owned != w.owned || c.shares != w.shares {
+				if math.Abs(c.cost-w.cost) > 1e-12*math.Abs(w.cost) || c.first != w.first || c.blocks != w.blocks || c.rank != w.rank || c.known != w.known || c.probe != w.probe || c.owned != w.owned || c.shares != w.shares {
 					t.Fatalf("seed %d, step %d: candidate %d is %+v, plainly %+v", seed, step, i, c, w)
 				}
 			}
 			if got.Index != place {
 				t.Fatalf("seed %d, step %d: Pick chooses %d, plainly %d", seed, step, got.Index, place)
+			}
+			if calm && rng.IntN(4) > 0 {
+				d.r.FirstByte(d.now, got.Ticket)
+				d.r.Done(d.now, got.Ticket, Completed, nil)
 			}
 			open = append(open, got)
 		}

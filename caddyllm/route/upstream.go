@@ -40,7 +40,8 @@ type upstream struct {
 	frozen time.Duration // since when the page claims work and didn't move for too long, else -never
 	seen   time.Duration // when it was last offered or scraped; later if it is among the hints
 	*history
-	_ [5]uint64 // whole lines
+	calm *time.Duration // until then there is nothing to see to
+	_    [4]uint64      // whole lines
 }
 
 // history is what else is known of an upstream.
@@ -84,23 +85,29 @@ type history struct {
 	told   [forms]int8 // silences that still are answers, by form of usage
 }
 
-// upstreamSlab is how many upstreams lie together: so many that Go lets them
-// begin with a line of the caches.
-const upstreamSlab = 128
+// upstreamSlab is memory of upstreams that lie together: of so many that Go lets
+// them begin with a line of the caches. How long each is calm lies apart, since a
+// decision reads only that of most.
+type upstreamSlab struct {
+	upstreams [slabUpstreams]upstream
+	calm      [slabUpstreams]time.Duration
+}
+
+const slabUpstreams = 128
 
 func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
-	var u *upstream
-	if slot < 0 {
-		u = new(upstream) // used once
-	} else {
-		for slot >= len(r.slabs)*upstreamSlab {
-			r.slabs = append(r.slabs, new([upstreamSlab]upstream))
+	u, calm := new(upstream), new(time.Duration) // used once
+	if slot >= 0 {
+		for slot >= len(r.slabs)*slabUpstreams {
+			r.slabs = append(r.slabs, new(upstreamSlab))
 		}
-		u = &r.slabs[slot/upstreamSlab][slot%upstreamSlab]
+		slab := r.slabs[slot/slabUpstreams]
+		u, calm = &slab.upstreams[slot%slabUpstreams], &slab.calm[slot%slabUpstreams]
 	}
+	*calm = never
 	*u = upstream{
 		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, pageCount: never, frozen: -never,
-		headSince: never, pulse: &Pulse{epoch: r.clock.epoch},
+		headSince: never, pulse: &Pulse{epoch: r.clock.epoch}, calm: calm,
 		history: &history{
 			id: id, popular: &r.popular, factor: 1, speed: priorSpeed, lastToken: never, failedAt: never, suspended: never,
 			probed: never, life: never, recovered: never, scraped: never, movedAt: never,
@@ -119,6 +126,7 @@ func (u *upstream) enqueue(now time.Duration, place uint32, f *flight) {
 	if len(u.queue) == 0 {
 		u.headSince = now
 	}
+	u.stir()
 	idle := u.inFlight() == 0
 	if idle && !u.stalled {
 		u.life = now // an idle engine has nothing to show
