@@ -39,7 +39,8 @@ type terms struct {
 	ahead   float64 // W
 	strain  float64 // what each prefilled token takes from those that decode, seconds
 	coming  float64 // what each of its tokens takes from those that peers will send, seconds
-	stalls  float64 // what it takes from both, seconds
+	again   float64 // what peers will do again who don't find it there, seconds
+	stalls  float64 // what it takes from all these, seconds
 	delay   float64 // what it takes from those that join the same step, seconds
 	memory  float64 // seconds
 	step    float64 // what is left of the step in progress, seconds
@@ -59,6 +60,8 @@ type outlook struct {
 	best    int     // the candidate of least cost
 	most    int32   // leading blocks that a candidate holds
 	popular float64 // tokens that the prompt begins with and one upstream can't carry; 0 without peers
+	again   float64 // tokens that peers will look for at the prompt's owner; 0 without peers
+	begun   bool    // one holds more of the prompt than what is popular; false without peers
 	retry   bool    // one was tried before
 	homes   bool    // one is of the request's session
 	peers   bool    // other gateways send to the same upstreams
@@ -230,8 +233,11 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 		brought = u.brought
 	}
 	queued, running := brought.waiting*r.answers.work, brought.running
-	if t.coming = 0; o.peers {
+	if t.coming, t.again = 0, 0; o.peers {
 		queued, running, t.coming = u.company.queued, u.company.running, u.company.coming
+		if !c.owned {
+			t.again = o.again * u.pace
+		}
 	}
 	pace := u.pace
 	joining := 0.0
@@ -242,7 +248,11 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 	t.ahead += queued
 	t.memory = r.memoryWait(u, o.prompt, c.known)
 	t.strain = stall * (float64(u.decoding) + running) * pace
-	t.stalls = t.strain*(t.worth-(1-unavoidable)*o.least) + t.coming*t.worth
+	t.stalls = t.strain*(t.worth-(1-unavoidable)*o.least) + t.again
+	if t.coming > 0 {
+		// Who meets theirs in the same instant waits for it, or it waits for us.
+		t.stalls += t.coming * (t.worth + r.answers.work)
+	}
 	t.delay = 0
 	if joining > 0 {
 		// Their first tokens come with ours, so what we add to the step they wait

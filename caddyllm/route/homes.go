@@ -17,14 +17,14 @@ func (r *Router) homes(q *Request, o *outlook) {
 	}
 	all := float64(len(r.candidates))
 	rest := sort.Search(min(len(q.Chain)-1, popularBlocks), func(i int) bool {
-		return replication*r.popular.share(q.Chain[i])*all < 1
+		return replication*r.popular.surely(q.Chain, i)*all < 1
 	})
 	if rest > 0 {
 		o.popular = float64(rest) * o.block
-		share := r.popular.share(q.Chain[rest-1])
+		share := r.popular.surely(q.Chain, rest-1)
 		// The key is where the most popular part of it ends: the prompts of a
 		// tenant must not follow that which all tenants begin with.
-		begin := sort.Search(rest-1, func(i int) bool { return r.popular.share(q.Chain[i]) < 2*share })
+		begin := sort.Search(rest-1, func(i int) bool { return r.popular.surely(q.Chain, i) < 2*share })
 		least := math.MaxUint64 * (1 - min(replication*share, 1))
 		first := r.first(q.Chain[begin], false)
 		for i := range r.candidates {
@@ -32,8 +32,16 @@ func (r *Router) homes(q *Request, o *outlook) {
 			c.shares = c.rank == sound && (i == first || float64(mix(q.Chain[begin]^c.up.hash)) >= least)
 		}
 	}
-	if owner := r.first(q.Chain[rest], rest > 0); owner >= 0 {
-		r.candidates[owner].owned = true
+	for i := range r.candidates {
+		o.begun = o.begun || float64(r.candidates[i].blocks)*o.block > o.popular+o.block
+	}
+	owner := r.first(q.Chain[rest], rest > 0)
+	if owner < 0 {
+		return
+	}
+	r.candidates[owner].owned = true
+	if !o.begun {
+		o.again = *r.peers.owned(o.popular, false) * max(o.prompt-o.block-o.popular, 0)
 	}
 }
 
@@ -50,6 +58,17 @@ func (r *Router) first(key uint64, sharing bool) int {
 	return best
 }
 
+// owned is what a prompt's owner is thought to hold of what is its own, as a part.
+func (p *peers) owned(popular float64, begun bool) *float64 {
+	switch {
+	case begun:
+		return &p.begun
+	case popular > 0:
+		return &p.ending
+	}
+	return &p.owning
+}
+
 // guessed is how much of a prompt a candidate holds, with what peers may have
 // left there: so much is known.
 func (r *Router) guessed(c *candidate, o *outlook, known float64) float64 {
@@ -58,17 +77,9 @@ func (r *Router) guessed(c *candidate, o *outlook, known float64) float64 {
 		held += r.peers.sharing * max(o.popular-held, 0)
 	}
 	if c.owned {
-		held += r.peers.ownedPart(o) * max(o.prompt-o.block-max(held, o.popular), 0)
+		held += *r.peers.owned(o.popular, o.begun) * max(o.prompt-o.block-max(held, o.popular), 0)
 	}
 	return held
-}
-
-// ownedPart is what a prompt's owner holds of what is its own, as a part.
-func (p *peers) ownedPart(o *outlook) float64 {
-	if o.popular > 0 {
-		return p.ending
-	}
-	return p.owning
 }
 
 // learnGuess takes in what an upstream held that peers would have chosen.
@@ -82,11 +93,10 @@ func (p *peers) learnGuess(f *flight, cached float64) {
 	if f.shares {
 		learn(&p.sharing, f.matched, f.popular)
 	}
-	switch {
-	case !f.owned:
-	case f.popular == 0:
-		learn(&p.owning, f.matched, f.prompt)
-	case cached >= f.popular:
-		learn(&p.ending, max(f.matched, f.popular), f.prompt)
+	// Tokens are estimates, and an owner that has lost what is popular of a prompt
+	// has lost all of that, so that half of it tells.
+	if !f.owned || cached < f.popular/2 {
+		return
 	}
+	learn(p.owned(f.popular, f.begun), max(f.matched, f.popular), f.prompt)
 }

@@ -22,6 +22,7 @@ type peers struct {
 	sharing float64 // one of those that a popular beginning is left to, of that
 	owning  float64 // a prompt's owner, of a prompt without such a beginning
 	ending  float64 // the same, of what is behind one
+	begun   float64 // the same, of a prompt of which more is known to be anywhere
 }
 
 const (
@@ -58,7 +59,9 @@ const (
 	apartness = 3
 )
 
-func newPeers() peers { return peers{sharing: guessFirst, owning: guessFirst, ending: guessFirst} }
+func newPeers() peers {
+	return peers{sharing: guessFirst, owning: guessFirst, ending: guessFirst, begun: guessFirst}
+}
 
 func (p *peers) note(own int, foreign others) {
 	p.own = p.own*peersMemory + float64(own)
@@ -102,7 +105,7 @@ func (p *peers) answered(now time.Duration, work float64) {
 type company struct {
 	queued  float64 // work before a request sent now, prefill tokens
 	running float64 // requests
-	coming  float64 // what each token of ours costs for those that they will send, seconds
+	coming  float64 // what each token of ours, or theirs, costs for those that they will send, seconds
 }
 
 // others is how many requests of others an upstream has, a mean over pages.
@@ -129,8 +132,9 @@ func (r *Router) foreknow(now time.Duration, q *Request, o *outlook) {
 		per = p.rate / p.rateOld / ours
 	}
 	// Gateways that find at owners what others sent there do better to meet there:
-	// where half of it is found, they don't settle apart.
-	apart := apartness * max(1-2*r.peers.ownedPart(o), 0)
+	// where a third of it is found, they don't settle apart.
+	found := *r.peers.owned(o.popular, false)
+	apart := apartness * max(1-3*found, 0)
 	heard, sum := 0.0, 0.0
 	for i := range r.candidates {
 		c := &r.candidates[i]

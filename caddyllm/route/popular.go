@@ -126,6 +126,13 @@ func (p *popularity) share(hash uint64) float64 {
 	return float64(p.place(hash).recent) / float64(p.size)
 }
 
+// surely is the share of recent requests that carry a chain's i-th block. Who
+// carries it carries those before it, and few of these are in a place with blocks
+// that others carry.
+func (p *popularity) surely(chain []uint64, i int) float64 {
+	return min(p.share(chain[i]), p.share(chain[i/2]), p.share(chain[0]))
+}
+
 // demand is how many upstreams' fair part of the requests carries a block,
 // beyond the one upstream that can carry it.
 //

@@ -19,6 +19,7 @@ type flight struct {
 	shares     bool    // sent to one of those that peers agree on for what is popular of it
 	owned      bool    // sent to the owner that peers agree on
 	popular    float64 // tokens that it begins with and one upstream can't carry; 0 without peers
+	begun      bool    // more than that was known to be anywhere
 	decoding   bool
 	counted    uint32 // among those that wait, in the table of that number
 	sent       time.Duration
@@ -50,6 +51,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		shares:     c.shares,
 		owned:      c.owned,
 		popular:    o.popular,
+		begun:      o.begun,
 		sent:       now,
 	}
 	f.counted = r.popular.enter(q.Chain, len(r.candidates))
