@@ -161,7 +161,7 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 	}
 	if seed%3 == 0 { // other gateways are about
 		d.r.peers.pages, d.r.peers.foreign = peersAfter, 1e9
-		d.r.peers.sharing, d.r.peers.owning, d.r.peers.ending = 0.9, 0.9, 0.9
+		d.r.peers.sharing, d.r.peers.owning, d.r.peers.ending, d.r.peers.begun = 0.9, 0.9, 0.9, 0.7
 	}
 	for step := range 300 {
 		d.now = d.now.Add(time.Duration(rng.IntN(100)) * time.Millisecond)
