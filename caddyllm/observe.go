@@ -106,6 +106,7 @@ func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observe
 	}
 	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	b.opening.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
+	b.tail.whole = !b.opening.events
 	if a.flight.kind == prompt.Responses {
 		b.seeker = new(idSeeker)
 	}
@@ -217,7 +218,7 @@ func (b *observedBody) judge(end route.End) route.End {
 // usage is what the answer told of its tokens, nil if nothing.
 func (b *observedBody) usage() *route.Usage {
 	defer b.attempt.flight.policy.catch(inUsage)
-	usage := parseUsage(b.tail.bytes())
+	usage := b.tail.usage()
 	if usage != nil && usage.CachedKnown {
 		b.attempt.flight.publishUsage(usage.CachedTokens)
 	}

@@ -11,14 +11,17 @@ import (
 
 // tailBytes is how much of an answer's end is kept to find its usage in,
 // bytes. In streams the usage is an event of its own of some 300 bytes before
-// the last one, and in whole answers it follows the choices.
+// the last one, and in whole answers it follows the choices. Where these ask for
+// it, all token ids of the prompt come behind it.
 const tailBytes = 4096
 
 // tail keeps the last bytes of what was written to it, at least tailBytes of
 // them if there were as many.
 type tail struct {
-	buf *[2 * tailBytes]byte
-	n   int
+	buf   *[2 * tailBytes]byte
+	n     int
+	whole bool         // no stream: what goes is looked through
+	found *route.Usage // in what is gone
 }
 
 var tails = sync.Pool{New: func() any { return new([2 * tailBytes]byte) }}
@@ -27,13 +30,29 @@ func (t *tail) write(p []byte) {
 	if t.buf == nil {
 		t.buf = tails.Get().(*[2 * tailBytes]byte)
 	}
-	if len(p) > tailBytes {
+	if len(p) > tailBytes && !t.whole {
 		p = p[len(p)-tailBytes:]
 	}
-	if t.n+len(p) > len(t.buf) {
-		t.n = copy(t.buf[:], t.buf[t.n-tailBytes:t.n])
+	for len(p) > 0 {
+		piece := p[:min(len(p), tailBytes)]
+		if p = p[len(piece):]; t.n+len(piece) > len(t.buf) {
+			if t.whole && bytes.Contains(t.buf[:t.n], usageKey) {
+				if u := parseUsage(t.buf[:t.n]); u != nil {
+					t.found = u
+				}
+			}
+			t.n = copy(t.buf[:], t.buf[t.n-tailBytes:t.n])
+		}
+		t.n += copy(t.buf[t.n:], piece)
 	}
-	t.n += copy(t.buf[t.n:], p)
+}
+
+// usage is what the answer told of its tokens, nil if nothing.
+func (t *tail) usage() *route.Usage {
+	if u := parseUsage(t.bytes()); u != nil {
+		return u
+	}
+	return t.found
 }
 
 func (t *tail) bytes() []byte {
@@ -51,23 +70,27 @@ func (t *tail) release() {
 	}
 }
 
-var usageKey = []byte(`"usage":`)
+// SGLang's own API has another name for it.
+var usageKey, infoKey = []byte(`"usage":`), []byte(`"meta_info":`)
 
 // parseUsage finds the last usage object in the end of an answer, streamed or
 // not. The key can't come from generated text: a quote inside a JSON string is
 // escaped. It returns nil where there is none, which is usual for streams
 // whose client didn't ask for it.
 func parseUsage(end []byte) *route.Usage {
-	for {
-		i := bytes.LastIndex(end, usageKey)
-		if i < 0 {
-			return nil
+	for _, key := range [...][]byte{usageKey, infoKey} {
+		for rest := end; ; {
+			i := bytes.LastIndex(rest, key)
+			if i < 0 {
+				break
+			}
+			if u := decodeUsage(rest[i+len(key):]); u != nil {
+				return u
+			}
+			rest = rest[:i] // a null, as in chunks before the last
 		}
-		if u := decodeUsage(end[i+len(usageKey):]); u != nil {
-			return u
-		}
-		end = end[:i] // a null, as in chunks before the last
 	}
+	return nil
 }
 
 // decodeUsage reads the object that data begins with, in the names of chat and
@@ -94,7 +117,7 @@ func decodeUsage(data []byte) *route.Usage {
 		case "cache_read_input_tokens":
 			into = &read
 		case "cached_tokens":
-			if o := string(outer); o == "prompt_tokens_details" || o == "input_tokens_details" {
+			if o := string(outer); o == "prompt_tokens_details" || o == "input_tokens_details" || o == "" {
 				into = &cached
 			}
 		}

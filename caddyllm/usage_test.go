@@ -47,6 +47,10 @@ func TestUsageOfAnswers(t *testing.T) {
 			"messages, streamed", "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":14,\"output_tokens\":0}}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"input_tokens\":14,\"output_tokens\":3,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0}}\n\n",
 			&route.Usage{PromptTokens: 14, CompletionTokens: 3, CachedKnown: true, Form: route.FormMessage},
 		},
+		{
+			"SGLang's generate", `{"text":"hi","output_ids":[1,2],"meta_info":{"id":"x","finish_reason":{"type":"length","length":5},"prompt_tokens":90,"completion_tokens":5,"cached_tokens":64,"e2e_latency":0.5}}`,
+			&route.Usage{PromptTokens: 90, CompletionTokens: 5, CachedTokens: 64, CachedKnown: true},
+		},
 		{"negative in messages", `{"usage":{"input_tokens":9,"output_tokens":1,"cache_read_input_tokens":-1}}`, nil},
 		{"text that speaks of usage", `{"choices":[{"message":{"content":"\"usage\":{\"prompt_tokens\":1}"}}]}`, nil},
 		{"stream without", "data: {\"choices\":[]}\n\ndata: [DONE]\n\n", nil},
@@ -88,6 +92,25 @@ func TestTailKeepsTheEnd(t *testing.T) {
 		if tl.bytes() != nil {
 			t.Error("a released tail still holds bytes")
 		}
+	}
+}
+
+// Whoever trains on answers asks for the prompt's token ids, which come behind
+// the usage.
+func TestUsageBeforeTheTokenIDsIsFound(t *testing.T) {
+	answer := `{"id":"x","choices":[{"message":{"content":"` + strings.Repeat("words ", 5000) + `"}}],"usage":{"prompt_tokens":30000,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":64}},"prompt_token_ids":[` + strings.Repeat("12345,", 30000) + `1],"kv_transfer_params":null}`
+	want := route.Usage{PromptTokens: 30000, CompletionTokens: 5, CachedTokens: 64, CachedKnown: true}
+	for _, piece := range []int{1, 7, 1000, 4096, 5000, 32 << 10, len(answer)} {
+		tl := tail{whole: true}
+		for rest := answer; rest != ""; {
+			n := min(piece, len(rest))
+			tl.write([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		if got := tl.usage(); got == nil || *got != want {
+			t.Errorf("in pieces of %d: %+v, want %+v", piece, got, want)
+		}
+		tl.release()
 	}
 }
 
