@@ -37,7 +37,8 @@ are missing or lie, several gateways. Prints tables of ratios and then each
 bound with ok or MISSED; the exit status is 1 if one is missed.
 
 Workloads whose file isn't in the data folder are left out, and so are cells for
-which there is no time; both are said.`,
+which there is no time; both are said. The first seed of everything comes before the
+second of anything.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return t.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -46,11 +47,11 @@ which there is no time; both are said.`,
 	f := cmd.Flags()
 	f.StringVar(&t.Data, "data", "../shared/data", "folder with traces/ and text/")
 	f.BoolVar(&t.Short, "short", false, "only what takes about three minutes")
-	f.StringVar(&t.Only, "part", "", "only this part: oracle, rivals, scenarios, metrics, capacity or gateways")
-	f.DurationVar(&t.Budget, "budget", 25*time.Minute, "time after which nothing more is begun; 0 for no bound")
+	f.StringVar(&t.Only, "part", "", "only this part: oracle, copying, rivals, scenarios, metrics, capacity or gateways")
+	f.DurationVar(&t.Budget, "budget", 25*time.Minute, "time after which no replay is begun; 0 for no bound")
 	f.IntVar(&t.Replicas, "replicas", 0, "only this number of replicas; 0 for all")
 	f.StringVar(&t.read, "read", "", "run nothing, and show what --json wrote to this file")
-	f.IntVar(&t.Parallel, "parallel", 1, "cells at once")
+	f.IntVar(&t.Parallel, "parallel", 1, "traces at once, each with all replays on it")
 	f.StringVar(&t.knees, "find-knees", "", "search the knees instead, and write them to this file")
 	f.BoolVar(&t.known, "known", false, "with --find-knees: keep those that are known")
 	f.BoolVar(&t.json, "json", false, "print cells and bounds as one JSON object")
@@ -66,7 +67,7 @@ func (t *table) run(ctx context.Context, stdout, stderr io.Writer) error {
 		})
 	}
 	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		t.Progress = func(done, all int) { fmt.Fprintf(stderr, "\r\033[K%d of %d cells", done, all) }
+		t.Progress = func(done, all int) { fmt.Fprintf(stderr, "\r\033[K%d of %d replays", done, all) }
 	}
 	o, err := t.outcome(ctx)
 	if t.Progress != nil {
