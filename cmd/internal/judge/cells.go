@@ -102,10 +102,8 @@ func parts(short bool) []part {
 				policies: []string{Us}, variants: metrics},
 		}
 	}
-	close := append([]string{Us, Greedy}, nearest...)
 	return []part{
 		{name: "oracle", replicas: []int{4, 8, 16}, shares: both, seeds: 3, policies: []string{Us, Greedy}},
-		{name: "oracle", replicas: []int{64}, shares: both, seeds: 1, policies: []string{Us, Greedy}},
 		{name: "copying", workloads: []string{"hot"}, replicas: []int{8}, shares: both, seeds: 3, policies: []string{Us, Greedy, Copying}},
 		{name: "scenarios", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3,
 			policies: []string{Us, Greedy}, variants: changes},
@@ -113,8 +111,10 @@ func parts(short bool) []part {
 		{name: "capacity", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3, policies: []string{Us}, variants: capacities},
 		{name: "gateways", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3,
 			policies: []string{Us, Greedy, LeastConn, "prefix_hash", "smg", "llm_d_sticky", "lmetric", "lpwl"}, variants: gateways},
-		{name: "rivals", replicas: []int{4, 8, 16}, shares: both, seeds: 1, policies: append([]string{Us, Greedy, Copying}, all...)},
-		{name: "rivals", replicas: []int{64}, shares: both, seeds: 1, policies: close},
+		{name: "rivals", replicas: []int{4, 8}, shares: both, seeds: 3, policies: append([]string{Us, Greedy, Copying}, all...)},
+		{name: "rivals", replicas: []int{16}, shares: both, seeds: 1, policies: append([]string{Us, Greedy, Copying}, all...)},
+		{name: "oracle", replicas: []int{64}, shares: both, seeds: 3, policies: []string{Us, Greedy}},
+		{name: "rivals", replicas: []int{64}, shares: both, seeds: 1, policies: append([]string{Us, Greedy}, nearest...)},
 	}
 }
 
@@ -122,7 +122,10 @@ var (
 	changes    = []variant{{scenario: "join"}, {scenario: "die"}, {scenario: "slow"}, {scenario: "restart"}}
 	metrics    = []variant{{}, {scenario: "metrics-missing"}, {scenario: "metrics-frozen"}, {scenario: "metrics-zero"}, {scenario: "metrics-lying"}}
 	capacities = []variant{{}, {scenario: "capacity-half"}, {scenario: "capacity-double"}}
-	gateways   = []variant{{}, {name: "2 pinned", proxies: 2}, {name: "2 split", proxies: 2, split: true}}
+	gateways   = []variant{
+		{}, {name: "2 pinned", proxies: 2}, {name: "2 split", proxies: 2, split: true},
+		{name: "4 pinned", proxies: 4}, {name: "4 split", proxies: 4, split: true},
+	}
 )
 
 func (v *variant) label() string {

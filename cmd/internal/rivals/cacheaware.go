@@ -27,11 +27,12 @@ func newTree(env Env, chars float64) tree {
 // who has it.
 func (t *tree) match(q *Request, targets []Target) (share float64, held []int) {
 	chain := q.Blocks(treeBlock)
+	all := t.texts.held(chain)
 	held = make([]int, len(targets))
 	most := 0
 	for i := range targets {
 		if !targets[i].Tried {
-			held[i] = t.texts.held(targets[i].Upstream, chain)
+			held[i] = all[targets[i].Upstream]
 			most = max(most, held[i])
 		}
 	}

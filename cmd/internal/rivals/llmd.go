@@ -44,17 +44,17 @@ func (p *llmdIndex) chain(q *Request) []int32 {
 	return chain[:min(len(chain), llmdLongest*bytesPerToken/llmdBlock)]
 }
 
-// match is the share of the prompt's blocks, the open last one included.
-func (p *llmdIndex) match(up int, q *Request, chain []int32) float64 {
+// matches are the shares of the prompt's blocks that upstreams hold, the open last
+// one included.
+func (p *llmdIndex) matches(q *Request, chain []int32) func(up int) float64 {
 	blocks := (q.Bytes + llmdBlock - 1) / llmdBlock
-	return float64(p.cache.held(up, chain)) / float64(max(blocks, 1))
+	held := p.cache.held(chain)
+	return func(up int) float64 { return float64(held[up]) / float64(max(blocks, 1)) }
 }
 
-func (p *llmdIndex) take(now time.Duration, q *Request, targets []Target, best int, chain []int32) int {
-	up := targets[best].Upstream
-	p.send(now, q, up, float64(q.Tokens), float64(q.Tokens)*(1-p.match(up, q, chain)))
+func (p *llmdIndex) take(now time.Duration, q *Request, up int, chain []int32, match float64) {
+	p.send(now, q, up, float64(q.Tokens), float64(q.Tokens)*(1-match))
 	p.cache.put(up, chain)
-	return best
 }
 
 // llmd is the default profile (loader/defaults.go): queue, KV usage and prefix,
@@ -74,14 +74,17 @@ func (p *llmd) Pick(now time.Duration, q *Request, targets []Target) int {
 		low, high = min(low, w), max(high, w)
 	}
 	chain := p.chain(q)
+	match := p.matches(q, chain)
 	best := least(targets, &p.chance, func(up int) float64 {
 		page, queue := &p.up[up].page, 1.0
 		if high > low {
 			queue = float64(high-page.Waiting) / float64(high-low)
 		}
-		return -(p.set["queue"]*queue + p.set["kv"]*(1-page.KVUsage) + p.set["prefix"]*p.match(up, q, chain))
+		return -(p.set["queue"]*queue + p.set["kv"]*(1-page.KVUsage) + p.set["prefix"]*match(up))
 	})
-	return p.take(now, q, targets, best, chain)
+	up := targets[best].Upstream
+	p.take(now, q, up, chain, match(up))
+	return best
 }
 
 // llmdSticky is the configuration recommended since August 2026: only those
@@ -102,12 +105,11 @@ const tokenLoadMax = 4_194_304
 func (p *llmdSticky) Pick(now time.Duration, q *Request, targets []Target) int {
 	chain := p.chain(q)
 	sticky := make([]bool, len(targets))
-	match := make([]float64, len(p.up))
+	match := p.matches(q, chain)
 	bestSticky, bestOther := math.Inf(1), math.Inf(1)
 	for i, t := range targets {
 		wait := p.up[t.Upstream].pending / p.set["rate"]
-		match[t.Upstream] = p.match(t.Upstream, q, chain)
-		if sticky[i] = !t.Tried && match[t.Upstream] >= p.set["match"]; sticky[i] {
+		if sticky[i] = !t.Tried && match(t.Upstream) >= p.set["match"]; sticky[i] {
 			bestSticky = min(bestSticky, wait)
 		} else if !t.Tried {
 			bestOther = min(bestOther, wait)
@@ -122,7 +124,9 @@ func (p *llmdSticky) Pick(now time.Duration, q *Request, targets []Target) int {
 		if only && !holds[up] {
 			return math.Inf(1)
 		}
-		return min(p.up[up].pending+float64(q.Tokens)*(1-match[up]), tokenLoadMax)
+		return min(p.up[up].pending+float64(q.Tokens)*(1-match(up)), tokenLoadMax)
 	})
-	return p.take(now, q, targets, best, chain)
+	up := targets[best].Upstream
+	p.take(now, q, up, chain, match(up))
+	return best
 }

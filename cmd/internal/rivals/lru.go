@@ -4,19 +4,36 @@ import "sort"
 
 // lru is a policy's model of what upstreams hold: a bounded LRU of blocks for
 // each.
-type lru struct{ up []*blockList }
+type lru struct {
+	up    []*blockList
+	who   holders
+	found []int
+}
 
 func newLRU(env Env, blocks int) *lru {
-	l := &lru{}
-	for range env.Upstreams {
+	l := &lru{found: make([]int, env.Upstreams)}
+	for i := range env.Upstreams {
 		l.up = append(l.up, newBlockList(blocks))
+		if env.Upstreams <= holdersMax {
+			l.up[i].who, l.up[i].id = &l.who, i
+		}
 	}
 	return l
 }
 
-// held is the number of leading blocks that an upstream has. Chains are only put
-// as a whole, heads last: who has a block has those before it.
-func (l *lru) held(up int, chain []int32) int { return leading(chain, l.up[up].has) }
+// held is the number of leading blocks that each upstream has. Chains are only put
+// as a whole, heads last: who has a block has those before it. The slice is valid
+// until the next call.
+func (l *lru) held(chain []int32) []int {
+	if len(l.up) <= holdersMax {
+		l.who.leading(chain, l.found)
+		return l.found
+	}
+	for i, list := range l.up {
+		l.found[i] = leading(chain, list.has)
+	}
+	return l.found
+}
 
 // leading is how many of the first blocks match, where none matches behind one
 // that doesn't. Most upstreams have few of a chain, so it is looked for from the
@@ -47,6 +64,9 @@ type blockList struct {
 	nodes          []blockNode // by place
 	newest, oldest int32       // absent if there is none
 	count, most    int
+
+	who *holders // told of what comes and goes, as upstream id; nil for nobody
+	id  int
 }
 
 // blockNode is absent in both where no block is.
@@ -81,6 +101,7 @@ func (l *blockList) touch(block int32) {
 			l.nodes = append(l.nodes, blockNode{absent, absent})
 		}
 		l.count++
+		l.who.set(block, l.id, true)
 	case place == l.newest:
 		return
 	default:
@@ -113,6 +134,7 @@ func (l *blockList) evict() {
 	place := l.oldest
 	l.unlink(place)
 	l.nodes[place] = blockNode{absent, absent}
+	l.who.set(l.places.block(place), l.id, false)
 	l.places.drop(place)
 	l.count--
 }

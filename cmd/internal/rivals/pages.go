@@ -47,6 +47,11 @@ func (p *pages) take(block int32) (place int32) {
 // size is the number of places, in use or not.
 func (p *pages) size() int { return len(p.owner) * pageBlocks }
 
+// block is whose place it is.
+func (p *pages) block(place int32) int32 {
+	return p.owner[place/pageBlocks]*pageBlocks + place%pageBlocks
+}
+
 // drop gives a place back.
 func (p *pages) drop(place int32) {
 	page := place / pageBlocks

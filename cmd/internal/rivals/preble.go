@@ -48,10 +48,9 @@ func (p *preble) median() float64 {
 func (p *preble) Pick(now time.Duration, q *Request, targets []Target) int {
 	p.age(now)
 	chain := q.Blocks(workerBlock)
-	held := make([]int, len(p.up))
+	held := p.cache.held(chain)
 	most := 0
 	for _, t := range targets {
-		held[t.Upstream] = p.cache.held(t.Upstream, chain)
 		if !t.Tried {
 			most = max(most, held[t.Upstream])
 		}

@@ -439,7 +439,8 @@ func TestLargeBlockListIsAnLRU(t *testing.T) {
 // What is held of a chain ends with the first block that isn't, whatever chains
 // were put and fell out.
 func TestHeldIsTheLeadingBlocks(t *testing.T) {
-	l := &lru{up: []*blockList{newBlockList(40)}}
+	l := newLRU(Env{Upstreams: 3}, 40)
+	many := newLRU(Env{Upstreams: holdersMax + 1}, 40)
 	r := chance{5}
 	numbers := make(map[uint64]int32)
 	chain := func() []int32 {
@@ -453,16 +454,26 @@ func TestHeldIsTheLeadingBlocks(t *testing.T) {
 		}
 		return c
 	}
-	for range 2000 {
+	for range 4000 {
 		c := chain()
-		slow := 0
-		for slow < len(c) && l.up[0].has(c[slow]) {
-			slow++
+		fast, other := l.held(c), many.held(c)
+		for up, list := range l.up {
+			slow := 0
+			for slow < len(c) && list.has(c[slow]) {
+				slow++
+			}
+			if fast[up] != slow || other[up] != slow {
+				t.Fatalf("%d of %d are held, and %d of a large number of upstreams, want %d", fast[up], len(c), other[up], slow)
+			}
 		}
-		if held := l.held(0, c); held != slow {
-			t.Fatalf("%d of %d are held, want %d", held, len(c), slow)
+		up, put := r.below(3), chain()
+		l.put(up, put)
+		many.put(up, put)
+		if r.below(300) == 0 {
+			most := 20 + r.below(30)
+			l.resize(up, most)
+			many.resize(up, most)
 		}
-		l.put(0, chain())
 	}
 }
 

@@ -23,10 +23,6 @@ func newWorker(env Env) worker {
 	return worker{newBook(env), chance{env.Seed}, newLRU(env, workerCapacity*bytesPerToken/workerBlock)}
 }
 
-func (w *worker) missing(up int, q *Request, chain []int32) float64 {
-	return missing(q, w.cache.held(up, chain))
-}
-
 // missing is how many tokens an upstream lacks that holds so many blocks.
 func missing(q *Request, held int) float64 {
 	return max(float64(q.Tokens)-float64(held)*workerBlock/bytesPerToken, 0)
@@ -36,13 +32,10 @@ func missing(q *Request, held int) float64 {
 // that it would miss.
 func (w *worker) choose(now time.Duration, q *Request, targets []Target, score func(l *load, missing float64) float64) int {
 	chain := q.Blocks(workerBlock)
-	missing := make([]float64, len(w.up))
-	best := least(targets, &w.chance, func(up int) float64 {
-		missing[up] = w.missing(up, q, chain)
-		return score(&w.up[up], missing[up])
-	})
+	held := w.cache.held(chain)
+	best := least(targets, &w.chance, func(up int) float64 { return score(&w.up[up], missing(q, held[up])) })
 	up := targets[best].Upstream
-	w.send(now, q, up, float64(q.Tokens), missing[up]).chain = chain
+	w.send(now, q, up, float64(q.Tokens), missing(q, held[up])).chain = chain
 	w.cache.put(up, chain)
 	return best
 }
