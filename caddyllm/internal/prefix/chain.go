@@ -1,7 +1,5 @@
 package prefix
 
-import "github.com/cespare/xxhash/v2"
-
 // Bounds of a Chain.
 const (
 	MinBlock     = 64      // bytes
@@ -11,10 +9,10 @@ const (
 )
 
 // Chain cuts a stream of bytes into blocks and hashes each block together with
-// all before it: h_i = link(h_{i-1}, xxhash64(block_i)). Equal hashes so mean
-// equal prefixes, wherever the writes were cut. The blocks' own hashes don't
-// wait for each other, which a processor makes use of. xxhash needs no secret here: a
-// forged collision costs its maker a badly chosen upstream, nothing else.
+// all before it: h_i = link(h_{i-1}, wyhash(block_i)). Equal hashes so mean equal
+// prefixes, wherever the writes were cut. The blocks' own hashes don't wait for
+// each other, which a processor makes use of. They need no secret: a forged
+// collision costs its maker a badly chosen upstream, nothing else.
 //
 // Reset comes first. A Chain allocates only to grow the slice it was given,
 // keeps the text of the open block until the next Reset, and is not safe for
@@ -49,20 +47,22 @@ func (c *Chain) Write(p []byte) {
 			return
 		}
 		c.add(c.open[:c.block])
-		c.fill = 0
 	}
-	for len(p) >= c.block {
-		c.add(p[:c.block])
-		p = p[c.block:]
-	}
-	c.fill = copy(c.open[:], p)
+	c.fill = copy(c.open[:], c.add(p))
 }
 
-func (c *Chain) add(block []byte) {
-	c.prev = link(c.prev, xxhash.Sum64(block))
-	if len(c.hashes) < MaxBlocks {
-		c.hashes = append(c.hashes, c.prev)
+// add hashes the full blocks that p begins with, and returns what is left.
+func (c *Chain) add(p []byte) []byte {
+	prev, hashes, block := c.prev, c.hashes, c.block
+	i := 0
+	for ; i+block <= len(p); i += block {
+		prev = link(prev, wyhash(p[i:i+block]))
+		if len(hashes) < MaxBlocks {
+			hashes = append(hashes, prev)
+		}
 	}
+	c.prev, c.hashes = prev, hashes
+	return p[i:]
 }
 
 // Bytes is the length of the stream so far.
@@ -73,8 +73,9 @@ func (c *Chain) Bytes() int { return c.bytes }
 // name, a salt) may stand behind the text. The hashes share dst's memory. Seal
 // must be called once; Bytes stays right.
 func (c *Chain) Seal(seed uint64) []uint64 {
+	key := keyOf(seed)
 	for i, h := range c.hashes {
-		c.hashes[i] = mix(h, seed)
+		c.hashes[i] = scramble(h ^ key)
 	}
 	return c.hashes
 }
@@ -84,12 +85,11 @@ func link(prev, block uint64) uint64 {
 	return scramble(prev*0x9e3779b97f4a7c15 + block)
 }
 
-// mix is one to one in h for each seed, so sealing makes no collisions. The
-// constants are those of SplitMix64 (Steele, Lea, Flood 2014).
-func mix(h, seed uint64) uint64 {
-	return scramble(h ^ scramble(seed+0x9e3779b97f4a7c15))
-}
+// keyOf is one to one, so that no two seeds share a hash.
+func keyOf(seed uint64) uint64 { return scramble(seed + 0x9e3779b97f4a7c15) }
 
+// scramble is one to one: what goes through it makes no collisions. The constants
+// are those of SplitMix64 (Steele, Lea, Flood 2014).
 func scramble(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // plainChain is the twin: it has the whole text and cuts it by slicing.
@@ -14,8 +12,8 @@ func plainChain(text []byte, block int, seed uint64) []uint64 {
 	var out []uint64
 	prev := uint64(0)
 	for len(text) >= block && len(out) < MaxBlocks {
-		prev = link(prev, xxhash.Sum64(text[:block]))
-		out = append(out, mix(prev, seed))
+		prev = link(prev, wyhash(text[:block]))
+		out = append(out, scramble(prev^keyOf(seed)))
 		text = text[block:]
 	}
 	return out
