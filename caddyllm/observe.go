@@ -106,7 +106,8 @@ func newObservedBody(res *http.Response, a *attempt, req *http.Request) *observe
 	}
 	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	b.opening.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
-	b.tail.whole = !b.opening.events
+	// The last event of a response is all of it once more.
+	b.tail.whole = !b.opening.events || a.flight.kind == prompt.Responses
 	if a.flight.kind == prompt.Responses {
 		b.seeker = new(idSeeker)
 	}

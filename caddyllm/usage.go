@@ -20,7 +20,7 @@ const tailBytes = 4096
 type tail struct {
 	buf   *[2 * tailBytes]byte
 	n     int
-	whole bool         // no stream: what goes is looked through
+	whole bool         // what goes is looked through too: it is no stream of short events
 	found *route.Usage // in what is gone
 }
 
