@@ -67,6 +67,12 @@ func KindOf(path string) Kind {
 	return None
 }
 
+// Streams reports whether a path asks for the answer in pieces, whatever the
+// body says: TGI has one of its own for that.
+func Streams(path string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(path, "/"), "/generate_stream")
+}
+
 // Generates reports whether a request of this kind has the engine generate
 // text, and so leaves its prompt in the cache of KV blocks.
 func (k Kind) Generates() bool {

@@ -127,6 +127,14 @@ func TestKindIsRecognisedByTheEndOfThePath(t *testing.T) {
 	}
 }
 
+func TestAPathMayAskForAStream(t *testing.T) {
+	for path, want := range map[string]bool{"/generate_stream": true, "/tgi/generate_stream/": true, "/generate": false, "/v1/chat/completions": false, "": false} {
+		if got := Streams(path); got != want {
+			t.Errorf("Streams(%q) = %v, want %v", path, got, want)
+		}
+	}
+}
+
 // The same prompt in other JSON clothes: keys in other orders, pretty-printed,
 // escaped otherwise, with other sampling parameters.
 func TestFC23DressOfTheJSONAndSamplingParametersChangeNothing(t *testing.T) {
