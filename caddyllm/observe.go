@@ -32,6 +32,9 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 		return o.HTTPTransport.RoundTrip(req)
 	}
 	res, err := o.HTTPTransport.RoundTrip(f.replayable(req))
+	if err != nil || res.StatusCode > 299 {
+		f.leaveBody(req.Context())
+	}
 	switch {
 	case err != nil && (req.Context().Err() != nil || f.body != nil && f.body.broke()):
 		a.finish(route.Cancelled, nil)

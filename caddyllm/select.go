@@ -56,8 +56,11 @@ func (p *LLMPrefix) takeOff(r *http.Request) *flight {
 		f.body = readBody(r, p.settings.maxBody)
 		if f.body == nil {
 			f.why = whyNoBody
-		} else if f.body.err != nil {
-			f.why = whyBodyError
+		} else {
+			f.body.goOn(r.Context(), r.ContentLength)
+			if f.body.err != nil {
+				f.why = whyBodyError
+			}
 		}
 	}
 	if f.body != nil {
@@ -93,6 +96,9 @@ func (f *flight) next(pool reverseproxy.UpstreamPool, r *http.Request, w http.Re
 	}
 	f.tried = nextRound(pool, f.tried)
 	choice, upstream := f.choose(pool, r, w)
+	if upstream == nil || p.upstreams.blind {
+		f.leaveBody(r.Context())
+	}
 	if upstream == nil {
 		return nil
 	}
