@@ -42,7 +42,7 @@ func (l *lexer) reset(body []byte, complete bool) {
 	if len(body) > maxBytes {
 		body, complete = body[:maxBytes], false
 	}
-	// What is behind the body isn't ours to look at, nor are its parts' capacities.
+	// The capacity of a part of it tells emit how much of the body follows.
 	l.body, l.complete, l.broken = body[:len(body):len(body)], complete, false
 }
 

@@ -3,6 +3,7 @@ package prompt
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -110,6 +111,20 @@ func TestValuesBehindTheLandmarksAreRead(t *testing.T) {
 				t.Errorf("behind %d times %.9s: %d bytes, %d blocks of which %d are right; want %d bytes, %d blocks",
 					n, filler, got.Bytes, len(got.Chain), shared(got.Chain, want.Chain), want.Bytes, len(want.Chain))
 			}
+		}
+	}
+}
+
+// What stands behind a body in the same memory is no part of it.
+func TestWhatFollowsABodyInMemoryIsNotRead(t *testing.T) {
+	body := chatOf(1000)
+	var s, twin Scanner
+	for n := range body {
+		alone := append(make([]byte, 0, n), body[:n]...)
+		p, status := s.Scan(Chat, body[:n], false, 64)
+		q, want := twin.Scan(Chat, alone, false, 64)
+		if status != want || !slices.Equal(p.Chain, q.Chain) || p.Bytes != q.Bytes {
+			t.Fatalf("%d bytes: status %d, %d bytes of prompt; where nothing follows %d, %d", n, status, p.Bytes, want, q.Bytes)
 		}
 	}
 }
