@@ -23,7 +23,7 @@ import (
 // before leave no series and nothing on the heap. What is remembered of sessions
 // is bounded, and full when the count begins.
 func TestFC105AHundredThousandStrangersLeaveNothing(t *testing.T) {
-	const before, counted, upstreamsOf = 10_000, 100_000, 2
+	const before, counted, upstreamsOf = 10_000 / slowdown, 100_000 / slowdown, 2
 	p := &LLMPrefix{State: "strangers", SessionHeader: "X-Session-Id", Memory: minMemory, logger: zap.NewNop(), fallback: new(reverseproxy.RandomSelection)}
 	p.settings = p.withDefaults()
 	shared, err := loadState(p.settings)

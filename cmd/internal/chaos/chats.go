@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"time"
 )
@@ -75,7 +77,8 @@ type end struct {
 	text     string // the answer's
 	whole    bool   // with all that belongs to its end, once
 	err      error
-	resent   int // times, since a reload had closed the connection
+	resent   int       // times, since a reload had closed the connection
+	reused   time.Time // since when there was the connection; zero for a new one
 }
 
 func newRequest(ctx context.Context, address string, c chat) (*http.Request, error) {
@@ -99,6 +102,12 @@ func ask(ctx context.Context, client *http.Client, address string, c chat) (e en
 		e.err = err
 		return e
 	}
+	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		e.reused = time.Time{}
+		if c, ok := got.Conn.(datedConn); ok && got.Reused {
+			e.reused = c.made
+		}
+	}}))
 	res, err := client.Do(req)
 	if err != nil {
 		e.err = err
@@ -113,6 +122,21 @@ func ask(ctx context.Context, client *http.Client, address string, c chat) (e en
 		e.text, e.whole, e.err = readWhole(res.Body)
 	}
 	return e
+}
+
+// datedConn knows when it was made.
+type datedConn struct {
+	net.Conn
+	made time.Time
+}
+
+func dialDated(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return datedConn{conn, time.Now()}, nil
 }
 
 func readWhole(r io.Reader) (text string, whole bool, err error) {

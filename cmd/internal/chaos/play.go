@@ -183,7 +183,7 @@ func (s *stage) load(ctx context.Context, rng *rand.Rand, next func() chat, out 
 			e := ask(ctx, s.client, s.caddy.Address, c)
 			// A reload closes connections, of which a client learns when it has
 			// sent a request: no proxy can help that, and clients send again.
-			for e.err != nil && e.status == 0 && e.resent < 3 && s.reloading(time.Now()) {
+			for e.err != nil && e.status == 0 && e.resent < 3 && (s.reloading(time.Now()) || s.outdated(e.reused)) {
 				resent, began := e.resent+1, e.began
 				e = ask(ctx, s.client, s.caddy.Address, c)
 				e.resent, e.began = resent, began

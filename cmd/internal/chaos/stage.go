@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ func newStage(ctx context.Context, dir string, o options) (s *stage, err error) 
 	if s.caddy, err = gateway.Start(ctx, dir, o.caddy, s.good[0]); err != nil {
 		return s, err
 	}
-	s.client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	s.client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dialDated}}
 	return s, nil
 }
 
@@ -212,6 +213,15 @@ func (s *stage) reloading(at time.Time) bool {
 		}
 	}
 	return false
+}
+
+// outdated reports whether a connection is of a config that a reload has replaced
+// since: Caddy closes it when the answer under way on it is whole, and a client
+// may be about to use it again.
+func (s *stage) outdated(made time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !made.IsZero() && slices.ContainsFunc(s.reloads, func(r span) bool { return r.to.IsZero() || r.to.After(made) })
 }
 
 // span is the time that something took; to is zero until it ends.

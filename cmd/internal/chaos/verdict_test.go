@@ -103,3 +103,19 @@ func TestConfigs(t *testing.T) {
 		t.Errorf("%d configs differ, want %d", len(seen), want)
 	}
 }
+
+// A connection may turn out to be closed long after a reload: when the answer is
+// whole that was under way on it.
+func TestConnectionsOfAnOldConfigAreOutdated(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	s := &stage{reloads: []span{{at(10), at(12)}, {at(20), time.Time{}}}}
+	for seconds, want := range map[int]bool{5: true, 11: true, 13: true} {
+		if got := s.outdated(at(seconds)); got != want {
+			t.Errorf("a connection made at %d: outdated %v, want %v", seconds, got, want)
+		}
+	}
+	s.reloads[1].to = at(21)
+	if s.outdated(at(22)) || s.outdated(time.Time{}) || !s.outdated(at(20)) {
+		t.Error("only what was there before the last reload's end is outdated")
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package caddyllm
+
+const slowdown = 1
