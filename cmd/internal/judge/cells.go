@@ -111,8 +111,7 @@ func parts(short bool) []part {
 		{name: "capacity", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3, policies: []string{Us}, variants: capacities},
 		{name: "gateways", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3,
 			policies: []string{Us, Greedy, LeastConn, "prefix_hash", "smg", "llm_d_sticky", "lmetric", "lpwl"}, variants: gateways},
-		{name: "rivals", replicas: []int{4, 8}, shares: both, seeds: 3, policies: append([]string{Us, Greedy, Copying}, all...)},
-		{name: "rivals", replicas: []int{16}, shares: both, seeds: 1, policies: append([]string{Us, Greedy, Copying}, all...)},
+		{name: "rivals", replicas: []int{4, 8, 16}, shares: both, seeds: 3, policies: append([]string{Us, Greedy, Copying}, all...)},
 		{name: "oracle", replicas: []int{64}, shares: both, seeds: 3, policies: []string{Us, Greedy}},
 		{name: "rivals", replicas: []int{64}, shares: both, seeds: 1, policies: append([]string{Us, Greedy}, nearest...)},
 	}
