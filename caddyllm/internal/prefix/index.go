@@ -66,6 +66,11 @@ const (
 type list struct {
 	newest, oldest uint32
 	len, cap       int
+
+	// The blocks that were put last are the newest, as long as there are so many:
+	// entries go from the oldest on, or by Drop.
+	lastPut  int    // how many
+	lastHash uint64 // of the last of them, which stands for all before it
 }
 
 // NewIndex returns an index that takes at most the given bytes, and at least
@@ -201,10 +206,16 @@ func (x *Index) Put(upstream int, chain []uint64) {
 
 func (x *Index) put(upstream int, chain []uint64) {
 	row := x.rows[upstream]
-	x.fit(&x.lists[row], x.lists[row].cap, forgetByPut)
+	l := &x.lists[row]
+	x.fit(l, l.cap, forgetByPut)
 	x.forget()
 	// More than fits would only push out its own head.
-	chain = chain[:min(len(chain), x.lists[row].cap)]
+	chain = chain[:min(len(chain), l.cap)]
+	n := len(chain)
+	if n == 0 || l.lastPut == n && l.lastHash == chain[n-1] && n <= l.len {
+		return
+	}
+	l.lastPut, l.lastHash = n, chain[n-1]
 	ahead := len(chain) // the first of those that were read ahead
 	for i := len(chain) - 1; i >= 0; i-- {
 		at := x.find(place(chain[i]), row)
@@ -212,15 +223,8 @@ func (x *Index) put(upstream int, chain []uint64) {
 			// Blocks that were used together stand side by side in the list, so
 			// the first is found in the table, the others beside it, and all
 			// are moved at once.
-			first := at.entry
-			for i > 0 {
-				newer := x.at(first).newer
-				if newer == none || x.at(newer).spot() != place(chain[i-1]) {
-					break
-				}
-				first = newer
-				i--
-			}
+			first, more := x.beside(at.entry, chain[:i])
+			i -= more
 			x.renew(row, first, at.entry)
 			continue
 		}
@@ -257,6 +261,7 @@ func (x *Index) Drop(upstream int, chain []uint64, first int) {
 
 func (x *Index) drop(upstream int, blocks []uint64) {
 	row := x.rows[upstream]
+	x.lists[row].lastPut = 0
 	for len(blocks) > 0 {
 		some := blocks[:min(len(blocks), readAhead)]
 		blocks = blocks[len(some):]
@@ -330,6 +335,31 @@ func (x *Index) renew(row int, first, last uint32) {
 	x.at(first).newer, x.at(last).older = none, l.newest
 	x.at(l.newest).newer = last
 	l.newest = first
+}
+
+// beside finds how many of the last of some blocks stand beside an entry in its list,
+// towards the most recently used, and the entry of the first of them.
+func (x *Index) beside(e uint32, blocks []uint64) (first uint32, n int) {
+	first = e
+	// Entries that were made together mostly lie together too. A processor that
+	// takes that for granted looks at some at once, and else waits for each entry
+	// to tell of the next.
+	step := uint32(1)
+	for n < len(blocks) {
+		newer := first + step
+		if told := x.at(first).newer; told != newer {
+			if told == none {
+				break
+			}
+			newer, step = told, told-first
+		}
+		if x.at(newer).spot() != place(blocks[len(blocks)-1-n]) {
+			break
+		}
+		first = newer
+		n++
+	}
+	return first, n
 }
 
 func (x *Index) unlink(e uint32) {
