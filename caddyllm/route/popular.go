@@ -15,7 +15,18 @@ type popularity struct {
 	table   uint32 // number of the table, from 1: who waits is not taken over to a larger one
 }
 
-type tally struct{ recent, waiting uint16 }
+// tally is two counts in one, so that a request that comes adds to both at once: of
+// the last requests that carry a block, and of those that wait.
+type tally uint32
+
+const (
+	came  tally = 1
+	goes        = ^tally(0) // takes came back
+	waits tally = waitingMost + 1
+)
+
+func (t tally) recent() uint32  { return uint32(t % waits) }
+func (t tally) waiting() uint32 { return uint32(t / waits) }
 
 const (
 	// windowPerUpstream is how many recent requests are looked at for each
@@ -39,7 +50,7 @@ const (
 	waitingMost = 1<<16 - 1
 )
 
-func (p *popularity) place(hash uint64) *tally { return &p.counts[uint32(hash>>32)>>p.shift] }
+func (p *popularity) of(hash uint64) tally { return p.counts[uint32(hash>>32)>>p.shift] }
 
 // enter counts a request among n upstreams, which waits for its first token from
 // now on. It returns what leave wants to know.
@@ -48,7 +59,7 @@ func (p *popularity) enter(chain []uint64, n int) (table uint32) {
 	if p.next == len(p.window) {
 		p.window = append(p.window, nil)
 	}
-	p.add(p.window[p.next], -1, 0)
+	p.add(p.window[p.next], goes)
 	blocks := p.window[p.next][:0]
 	for _, h := range chain[:min(len(chain), popularBlocks)] {
 		blocks = append(blocks, uint32(h>>32))
@@ -58,20 +69,18 @@ func (p *popularity) enter(chain []uint64, n int) (table uint32) {
 		p.next = 0
 	}
 	if p.waiting == waitingMost {
-		p.add(blocks, 1, 0)
+		p.add(blocks, came)
 		return 0
 	}
 	p.waiting++
-	p.add(blocks, 1, 1)
+	p.add(blocks, came+waits)
 	return p.table
 }
 
-func (p *popularity) add(blocks []uint32, recent, waiting int) {
-	counts, shift := p.counts, p.shift
+func (p *popularity) add(blocks []uint32, by tally) {
+	counts, shift := p.counts, p.shift%32
 	for _, b := range blocks {
-		t := &counts[b>>shift]
-		t.recent += uint16(recent)
-		t.waiting += uint16(waiting)
+		counts[b>>shift] += by
 	}
 }
 
@@ -81,8 +90,9 @@ func (p *popularity) leave(chain []uint64, table uint32) {
 		return
 	}
 	p.waiting--
+	counts, shift := p.counts, p.shift%32
 	for _, h := range chain[:min(len(chain), popularBlocks)] {
-		p.place(h).waiting--
+		counts[uint32(h>>32)>>shift] -= waits
 	}
 }
 
@@ -95,7 +105,7 @@ func (p *popularity) resize(size int) {
 	p.size = size
 	for len(p.window) > size {
 		last := len(p.window) - 1
-		p.add(p.window[last], -1, 0)
+		p.add(p.window[last], goes)
 		p.window = p.window[:last]
 	}
 	if p.next >= size {
@@ -112,7 +122,7 @@ func (p *popularity) resize(size int) {
 	p.waiting = 0
 	p.table++
 	for _, blocks := range p.window {
-		p.add(blocks, 1, 0)
+		p.add(blocks, came)
 	}
 }
 
@@ -123,7 +133,7 @@ func (p *popularity) share(hash uint64) float64 {
 	if p.size == 0 {
 		return 0
 	}
-	return float64(p.place(hash).recent) / float64(p.size)
+	return float64(p.of(hash).recent()) / float64(p.size)
 }
 
 // surely is the share of recent requests that carry a chain's i-th block. Who
@@ -144,9 +154,9 @@ func (p *popularity) demand(hash uint64, upstreams float64) float64 {
 	if p.size == 0 {
 		return 0
 	}
-	t := p.place(hash)
-	demand := float64(t.recent)/float64(p.size)*upstreams - 1
-	crowd, fair := float64(t.waiting)*upstreams, max(float64(p.waiting), waitingPerUpstream*upstreams)
+	t := p.of(hash)
+	demand := float64(t.recent())/float64(p.size)*upstreams - 1
+	crowd, fair := float64(t.waiting())*upstreams, max(float64(p.waiting), waitingPerUpstream*upstreams)
 	if crowd > fair {
 		return max(demand, crowd/fair)
 	}

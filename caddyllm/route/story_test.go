@@ -76,7 +76,7 @@ func (d *desk) idle() {
 		}
 	}
 	for _, t := range d.r.popular.counts {
-		if t.waiting != 0 || d.r.popular.waiting != 0 {
+		if t.waiting() != 0 || d.r.popular.waiting != 0 {
 			d.t.Fatalf("%d requests are counted as waiting, want none", d.r.popular.waiting)
 		}
 	}
