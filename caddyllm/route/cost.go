@@ -288,15 +288,23 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 // before it, so that none behind one that isn't popular is.
 func (r *Router) findPopular(q *Request, upstreams int) {
 	chain := q.Chain[:min(len(q.Chain), popularBlocks)]
-	r.demands = r.demands[:0]
-	for _, h := range chain {
-		demand := r.popular.demand(h, float64(upstreams))
-		if demand <= 0 {
-			break
+	r.demands, r.alone = r.demands[:0], float64(len(chain))
+	var some [16]tally
+	for r.popular.size > 0 && len(chain) > 0 {
+		n := min(len(chain), len(some))
+		for i, h := range chain[:n] {
+			some[i] = r.popular.of(h) // the processor waits for all of them together
 		}
-		r.demands = append(r.demands, demand)
+		for _, t := range some[:n] {
+			demand := r.popular.demand(t, float64(upstreams))
+			if demand <= 0 {
+				return
+			}
+			r.demands = append(r.demands, demand)
+			r.alone--
+		}
+		chain = chain[n:]
 	}
-	r.alone = float64(len(chain) - len(r.demands))
 }
 
 // discount computes what the popular blocks of a chain are worth to upstreams that

@@ -50,6 +50,7 @@ const (
 	waitingMost = 1<<16 - 1
 )
 
+// of is a block's tally, once a request was counted.
 func (p *popularity) of(hash uint64) tally { return p.counts[uint32(hash>>32)>>p.shift] }
 
 // enter counts a request among n upstreams, which waits for its first token from
@@ -150,11 +151,7 @@ func (p *popularity) surely(chain []uint64, i int) float64 {
 // all that ask about it wait where it is prefilled, and a few dozen of them are
 // there before they are many among the last requests. Of a session one at most
 // waits, so that nothing has to be taken off.
-func (p *popularity) demand(hash uint64, upstreams float64) float64 {
-	if p.size == 0 {
-		return 0
-	}
-	t := p.of(hash)
+func (p *popularity) demand(t tally, upstreams float64) float64 {
 	demand := float64(t.recent())/float64(p.size)*upstreams - 1
 	crowd, fair := float64(t.waiting())*upstreams, max(float64(p.waiting), waitingPerUpstream*upstreams)
 	if crowd > fair {

@@ -94,7 +94,12 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 // plainWeights are the sums of what the blocks behind each are worth.
 func plainWeights(r *Router, q *Request) []float64 {
 	n := min(len(q.Chain), popularBlocks)
-	popular := func(i int) float64 { return r.popular.demand(q.Chain[i], float64(len(r.candidates))) }
+	popular := func(i int) float64 {
+		if r.popular.size == 0 {
+			return 0 // no request was counted yet
+		}
+		return r.popular.demand(r.popular.of(q.Chain[i]), float64(len(r.candidates)))
+	}
 	weights := make([]float64, n+1)
 	for from := range weights {
 		for i := n - 1; i >= from; i-- { // from the end, as floats add up differently
