@@ -293,7 +293,7 @@ func (r *Router) findPopular(q *Request, upstreams int) {
 	for r.popular.size > 0 && len(chain) > 0 {
 		n := min(len(chain), len(some))
 		for i, h := range chain[:n] {
-			some[i] = r.popular.of(h) // the processor waits for all of them together
+			some[i] = *r.popular.place(h) // the processor waits for all of them together
 		}
 		for _, t := range some[:n] {
 			demand := r.popular.demand(t, float64(upstreams))

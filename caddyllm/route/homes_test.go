@@ -106,7 +106,7 @@ func TestACollisionMovesNoOwner(t *testing.T) {
 	for i := range 50 {
 		q := prompt(1000+i, 40)
 		half := (len(q.Chain) - 1) / 2
-		b.r.popular.place(q.Chain[half]).recent += 100
+		*b.r.popular.place(q.Chain[half]) += 100 * came
 		of := func(d *desk) (owner int) {
 			owner = -1
 			d.r.Done(d.now, d.pick(q).Ticket, Cancelled, nil)

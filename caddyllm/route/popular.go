@@ -50,8 +50,8 @@ const (
 	waitingMost = 1<<16 - 1
 )
 
-// of is a block's tally, once a request was counted.
-func (p *popularity) of(hash uint64) tally { return p.counts[uint32(hash>>32)>>p.shift] }
+// place is where a block's tally is, once a request was counted.
+func (p *popularity) place(hash uint64) *tally { return &p.counts[uint32(hash>>32)>>p.shift] }
 
 // enter counts a request among n upstreams, which waits for its first token from
 // now on. It returns what leave wants to know.
@@ -134,7 +134,7 @@ func (p *popularity) share(hash uint64) float64 {
 	if p.size == 0 {
 		return 0
 	}
-	return float64(p.of(hash).recent()) / float64(p.size)
+	return float64(p.place(hash).recent()) / float64(p.size)
 }
 
 // surely is the share of recent requests that carry a chain's i-th block. Who

@@ -98,7 +98,7 @@ func plainWeights(r *Router, q *Request) []float64 {
 		if r.popular.size == 0 {
 			return 0 // no request was counted yet
 		}
-		return r.popular.demand(r.popular.of(q.Chain[i]), float64(len(r.candidates)))
+		return r.popular.demand(*r.popular.place(q.Chain[i]), float64(len(r.candidates)))
 	}
 	weights := make([]float64, n+1)
 	for from := range weights {
