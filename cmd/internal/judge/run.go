@@ -36,7 +36,8 @@ type Line struct {
 	Cell
 	Scores map[string]Score `json:"scores"`
 	// Shareable is what a cache of infinite size, common to all engines, would
-	// supply: the bound of Score.Hit.
+	// supply: the bound of Score.Hit, but for the warm-up, which only Hit leaves
+	// out.
 	Shareable float64 `json:"infinite_cache_token_ratio"`
 }
 

@@ -198,7 +198,7 @@ func (o *Outcome) writeHits(w io.Writer) error {
 	if len(all) == 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "\nprompt tokens from caches, %%: %s/greedy oracle/one cache of infinite size\n\n", Us)
+	fmt.Fprintf(w, "\nprompt tokens from caches, %%: %s/greedy oracle/one cache of infinite size, which begins cold\n\n", Us)
 	t := newTable(w)
 	o.writeHead(t, "oracle", "workload")
 	for _, x := range workloads {
