@@ -33,7 +33,9 @@
 //
 // Where scrapes show that other gateways send to the same upstreams, a prompt's
 // owner, on which all gateways agree by hashing, is thought to hold a part of
-// what nobody here has seen: another gateway may have sent it there. Their
+// what nobody here has seen: another gateway may have sent it there. So a prompt
+// that nobody here has seen is left there, unless that costs more than what the
+// other would have to do again. Their
 // prefills are overheard, as they make longer the steps of which passing streams
 // tell. And work costs more the more others send to an upstream, so that gateways
 // settle apart as far as the load lets them.
