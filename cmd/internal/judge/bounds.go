@@ -30,7 +30,8 @@ const (
 )
 
 // beaten are cells at 90 % of the knee that an earlier design of the decision was
-// weak in, and what it had there.
+// weak in, and what it had there. One cell is judged by beatenSeeds of them at
+// least: hot on eight engines was at 1.055, 1.052 and 0.870 with the first three.
 var beaten = []struct {
 	part, workload string
 	replicas       int
@@ -44,6 +45,8 @@ var beaten = []struct {
 	{"oracle", "miniswe", 16, Greedy, 1.1},
 	{"oracle", "agents", 16, Greedy, 1.1},
 }
+
+const beatenSeeds = 3
 
 type checks []Check
 
@@ -87,6 +90,15 @@ func (o *Outcome) checkOracle(c *checks) {
 func (o *Outcome) checkBeaten(c *checks) {
 	for _, b := range beaten {
 		here := place{b.workload, b.replicas, high, "healthy"}
+		seeds := 0
+		for i := range o.Lines {
+			if l := &o.Lines[i]; l.Part == b.part && placeOf(l) == here {
+				seeds++
+			}
+		}
+		if seeds < beatenSeeds {
+			continue
+		}
 		got := geomean(ratios(o.Lines, b.part, Us, b.reference, "", ttftMean), func(p place) bool { return p == here })
 		c.atMost(b.limit, got, "weak cell %v, mean TTFT to %s", here, b.reference)
 	}
