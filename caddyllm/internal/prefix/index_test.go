@@ -148,6 +148,32 @@ func testAgainstTwin(t *testing.T, seed uint64, upstreams, steps int) {
 			w.put(u, whole, x.piece)
 			x.Drop(u, whole, len(c))
 			w.drop(u, own)
+		case 3:
+			// As for a request's first token and its end, and what comes between.
+			shared := len(c)
+			c = append(c, rng.Uint64(), rng.Uint64(), rng.Uint64())
+			for range 3 {
+				x.Put(u, c)
+				x.finish()
+				w.put(u, c, x.piece)
+				switch rng.IntN(6) {
+				case 0:
+					setCap(u, rng.IntN(80))
+				case 1:
+					setCap(u, w.cap[u]/2)
+					setCap(u, w.cap[u]*2)
+				case 2:
+					n := shared + rng.IntN(3)
+					x.Drop(u, c, n)
+					x.finish()
+					w.drop(u, c[n:])
+				case 3:
+					n := rng.IntN(len(c) + 1)
+					x.Put(u, c[:n])
+					x.finish()
+					w.put(u, c[:n], x.piece)
+				}
+			}
 		default:
 			x.Put(u, c)
 			w.put(u, c, x.piece)
