@@ -18,6 +18,10 @@ import (
 	"unicode/utf16"
 )
 
+// Caddy's access log reads the length of a body that the transport may not yet
+// have done with, where nobody else has read it: a race that is none of ours.
+const unlogged = "log_skip\n"
+
 // Whatever a client sends, in whatever frames, an engine gets it as it would from
 // plain Caddy, and the client the answer. Requests are made at random and sent
 // both ways.
@@ -29,7 +33,7 @@ func TestRequestsPassAsThroughPlainCaddy(t *testing.T) {
 	g := site{
 		upstreams: addrs(engines),
 		policy:    "max_body 4KiB\nsession_header X-Session-Id",
-		before:    "@plain header X-Plain *\nhandle @plain {\n reverse_proxy " + strings.Join(addrs(engines), " ") + " {\n lb_policy random\n}\n}",
+		before:    unlogged + "@plain header X-Plain *\nhandle @plain {\n reverse_proxy " + strings.Join(addrs(engines), " ") + " {\n lb_policy random\n}\n}",
 	}.start(t)
 	rng := rand.New(rand.NewPCG(7, 20))
 	for i := range 600 {
@@ -215,7 +219,7 @@ func TestAnswersPassAsThroughPlainCaddy(t *testing.T) {
 	g := site{
 		upstreams: []string{upstream},
 		policy:    "scrape off",
-		before:    "@plain header X-Plain *\nhandle @plain {\n reverse_proxy " + upstream + "\n}",
+		before:    unlogged + "@plain header X-Plain *\nhandle @plain {\n reverse_proxy " + upstream + "\n}",
 	}.start(t)
 	rng := rand.New(rand.NewPCG(7, 21))
 	for i := range 500 {
@@ -321,6 +325,11 @@ func (g *gateway) whole(wire []byte) string {
 		body, err := io.ReadAll(res.Body)
 		res.Header.Del("Date")
 		res.Header.Del("X-Llm")
+		if len(body) == 0 && method != http.MethodHead {
+			// The server frames nothing by when it learns that it is nothing.
+			res.Header.Del("Content-Length")
+			res.ContentLength, res.TransferEncoding = 0, nil
+		}
 		fmt.Fprintf(&told, "%s %q %d %v %q %v %q\n", res.Status, res.Header, res.ContentLength, res.TransferEncoding, body, err, res.Trailer)
 		if res.StatusCode >= 200 {
 			return told.String()
