@@ -48,10 +48,14 @@ func TestFC100SlowUploadsBlockNobody(t *testing.T) {
 		slices.Sort(took)
 		return took[len(took)*99/100-1]
 	}
-	alone := time.Hour
-	for range 5 {
-		alone = min(alone, p99(0))
+	undisturbed := func() time.Duration {
+		least := time.Hour
+		for range 5 {
+			least = min(least, p99(0))
+		}
+		return least
 	}
+	alone := undisturbed()
 	before := alive()
 	for i := range conns {
 		conn, err := g.dial(t.Context())
@@ -88,18 +92,22 @@ func TestFC100SlowUploadsBlockNobody(t *testing.T) {
 	}
 	// The least of some rounds counts, and of more while the machine is busy; what
 	// its clock and scheduler can't tell apart is no growth.
-	most, together := max(alone*12/10, alone+time.Millisecond), time.Hour
-	for until := time.Now().Add(2 * patience); together > most && time.Now().Before(until); {
+	most := func() time.Duration { return max(alone*12/10, alone+time.Millisecond) }
+	together := time.Hour
+	for until := time.Now().Add(patience); together > most() && time.Now().Before(until); {
 		together = min(together, p99(10))
 	}
-	if together > most {
-		t.Errorf("p99 is %v beside slow uploads and %v without, want a fifth more at most", together, alone)
-	}
-	t.Logf("p99 %v alone, %v beside slow uploads", alone, together)
 	for _, conn := range conns {
 		conn.Close()
 	}
 	eventually(t, "the uploads have ended", func() bool { return goroutinesIn("caddyllm.readBody") == 0 })
+	if together > most() { // others may have come to the machine since
+		alone = max(alone, undisturbed())
+	}
+	if together > most() {
+		t.Errorf("p99 is %v beside slow uploads and %v without, want a fifth more at most", together, alone)
+	}
+	t.Logf("p99 %v alone, %v beside slow uploads", alone, together)
 	g.idle()
 	sum := 0
 	for _, e := range engines {
