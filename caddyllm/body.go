@@ -16,9 +16,10 @@ import (
 // never rewound instead: the transport may still be reading the old one when
 // the round trip has long returned.
 type body struct {
-	whole bool  // kept is all of it
-	tight bool  // there was no room to keep more of it
-	err   error // what reading it ended with, after kept
+	length int64 // as the request told it; -1: it didn't
+	whole  bool  // kept is all of it
+	tight  bool  // there was no room to keep more of it
+	err    error // what reading it ended with, after kept
 
 	rest io.ReadCloser // what follows kept, where there is neither an end nor an error yet
 
@@ -52,7 +53,7 @@ func readBody(r *http.Request, limit int64) *body {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	b := &body{}
+	b := &body{length: r.ContentLength}
 	// One byte more than the limit tells a body of just that length from a
 	// longer one, and one more than the length finds the end without growing.
 	most, size, grow := limit+1, min(4096, limit+1), int64(growUnknown)

@@ -27,7 +27,7 @@ func (f *flight) leaveBody(ctx context.Context) {
 
 // goOn makes the body of what a proxy before read of it, and of what this one
 // found. What it can't make whole must not pass for a body.
-func (b *body) goOn(ctx context.Context, length int64) {
+func (b *body) goOn(ctx context.Context) {
 	if ctx.Value(caddyhttp.VarsCtxKey) == nil {
 		return
 	}
@@ -37,9 +37,11 @@ func (b *body) goOn(ctx context.Context, length int64) {
 	}
 	before.mu.Lock()
 	defer before.mu.Unlock()
+	// No attempt of the proxy before may read on in what this one has begun to read.
+	before.attempt++
 	nothing := len(b.kept) == 0 && b.rest == nil
 	switch {
-	case before.whole && !nothing:
+	case !nothing && (before.whole || b.length != before.length || b.whole && b.length >= 0):
 		return // a handler between has put another body in its place
 	case before.kept == nil && before.rest != nil && !before.restUsed:
 		return // there was no room for any of it
@@ -58,7 +60,7 @@ func (b *body) goOn(ctx context.Context, length int64) {
 		b.memory.reuse()
 	}
 	b.memory, b.kept = joined, joined.b[:n]
-	if b.rest == nil && (nothing || b.err == errShort) && (length < 0 || int64(n) == length) {
+	if b.rest == nil && (nothing || b.err == errShort) && (b.length < 0 || int64(n) == b.length) {
 		b.err, b.whole = nil, true
 	}
 }

@@ -271,7 +271,7 @@ func brokeOff(end []byte) bool {
 			continue
 		}
 		rest := bytes.TrimLeft(end[i+1+len(start):], " ")
-		if bytes.HasPrefix(rest, []byte("null")) {
+		if bytes.HasPrefix(rest, []byte("null")) || bytes.HasPrefix(rest, []byte("false")) || bytes.HasPrefix(rest, []byte(`""`)) {
 			continue
 		}
 		return blamesEngine(end[i:])

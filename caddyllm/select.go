@@ -57,7 +57,7 @@ func (p *LLMPrefix) takeOff(r *http.Request) *flight {
 		if f.body == nil {
 			f.why = whyNoBody
 		} else {
-			f.body.goOn(r.Context(), r.ContentLength)
+			f.body.goOn(r.Context())
 			if f.body.err != nil {
 				f.why = whyBodyError
 			}

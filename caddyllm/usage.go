@@ -36,7 +36,7 @@ func (t *tail) write(p []byte) {
 	for len(p) > 0 {
 		piece := p[:min(len(p), tailBytes)]
 		if p = p[len(piece):]; t.n+len(piece) > len(t.buf) {
-			if t.whole && bytes.Contains(t.buf[:t.n], usageKey) {
+			if t.whole && (bytes.Contains(t.buf[:t.n], usageKey) || bytes.Contains(t.buf[:t.n], infoKey)) {
 				if u := parseUsage(t.buf[:t.n]); u != nil {
 					t.found = u
 				}

@@ -60,6 +60,8 @@ func TestASignedAddressIsThatOfWhatItShows(t *testing.T) {
 		"S3":         {"https://b.s3.amazonaws.com/p.png?X-Amz-Algorithm=AWS4&X-Amz-Date=20260101T000000Z&X-Amz-Expires=600&X-Amz-Signature=aa", "https:\\/\\/b.s3.amazonaws.com\\/p.png?X-Amz-Algorithm=AWS4&X-Amz-Date=20260102T000000Z&X-Amz-Expires=600&X-Amz-Signature=bb"},
 		"CloudFront": {"https://d.cloudfront.net/p.png?Expires=1&Signature=aa&Key-Pair-Id=K", "https://d.cloudfront.net/p.png?Expires=2&Signature=bb&Key-Pair-Id=K"},
 		"Azure":      {"https://a.blob.core.windows.net/c/p.png?sv=2026&se=1&sp=r&sig=aa", "https://a.blob.core.windows.net/c/p.png?sv=2026&se=2&sp=r&sig=bb"},
+		"Alibaba":    {"https://b.oss-cn-hangzhou.aliyuncs.com/p.png?x-oss-process=image/crop,x_0&x-oss-date=1&x-oss-signature=aa", "https://b.oss-cn-hangzhou.aliyuncs.com/p.png?x-oss-process=image/crop,x_0&x-oss-date=2&x-oss-signature=bb"},
+		"Tencent":    {"https://b.cos.ap-beijing.myqcloud.com/p.png?q-sign-time=1&q-ak=k&q-signature=aa", "https://b.cos.ap-beijing.myqcloud.com/p.png?q-sign-time=2&q-ak=k&q-signature=bb"},
 		"Google":     {"https://storage.googleapis.com/b/p.png?v=7&X-Goog-Date=1&X-Goog-Signature=aa", "https://storage.googleapis.com/b/p.png?v=7&X-Goog-Date=2&X-Goog-Signature=bb"},
 	} {
 		p, q := scanned(t, Chat, chat(x[0])), scanned(t, Chat, chat(x[1]))
@@ -70,6 +72,8 @@ func TestASignedAddressIsThatOfWhatItShows(t *testing.T) {
 	for _, x := range [][2]string{
 		{"https://b.s3.amazonaws.com/p.png?X-Amz-Signature=aa", "https://b.s3.amazonaws.com/q.png?X-Amz-Signature=aa"},
 		{"https://storage.googleapis.com/b/p.png?v=7&X-Goog-Signature=aa", "https://storage.googleapis.com/b/p.png?v=8&X-Goog-Signature=aa"},
+		{"https://b/p.png?x-oss-process=image/crop,x_0&x-oss-signature=aa", "https://b/p.png?x-oss-process=image/crop,x_500&x-oss-signature=aa"},
+		{"https://x/render?sp=12&sig=aa", "https://x/render?sp=13&sig=aa"},
 		{"https://x/p?id=1", "https://x/p?id=2"},
 		{"https://x/p?expires=1", "https://x/p?expires=2"},
 	} {

@@ -30,6 +30,7 @@ func (s *Scanner) feedPrompt(kind Kind) {
 			s.mark(lQuery)
 			s.batch(fQuery)
 			s.batch(fDocuments)
+			s.batch(fPrompt) // texts, as TEI names the documents
 		}
 	case Embeddings, Classify, Tokenize, Generate:
 		if s.first(s.fields[fMessages]) == '[' {
@@ -47,7 +48,7 @@ func (s *Scanner) feedPrompt(kind Kind) {
 		}
 		pictured := s.found
 		s.found = false
-		for _, f := range [...]field{fPrompt, fInput, fInputIDs} {
+		for _, f := range [...]field{fPrompt, fInput, fContent, fInputIDs} {
 			if !s.found {
 				s.batch(f)
 			}
@@ -207,6 +208,6 @@ func (s *Scanner) images(v span) {
 
 func (s *Scanner) image(v span) {
 	if s.present(v) {
-		s.attach(lImage, v)
+		s.attach(lImage, v, s.shown)
 	}
 }

@@ -1,6 +1,9 @@
 package prompt
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Letters of marks. Each stands before what it names.
 const (
@@ -33,7 +36,7 @@ const maxNesting = 4
 
 // options are what the engine's template or tokenizer is told apart from the
 // messages. Most of them show at the front of the prompt or change all of it.
-var options = [...]field{fPrevious, fChatTemplate, fTemplateOptions, fReasoning, fDocuments,
+var options = [...]field{fPrevious, fChatTemplate, fTemplateOptions, fEffort, fThink, fReasoning, fOutputConfig, fDocuments,
 	fSpecialTokens, fTruncation, fTruncationSide, fMediaOptions, fProcessorOptions, fFeatures}
 
 func (s *Scanner) feedOptions() {
@@ -42,10 +45,9 @@ func (s *Scanner) feedOptions() {
 		if !s.present(v) {
 			continue
 		}
-		if f == fReasoning && s.first(v) == '{' {
-			if v = s.effort(v); !s.present(v) {
-				continue
-			}
+		if (f == fReasoning || f == fOutputConfig) && s.first(v) == '{' {
+			s.efforts(f, v)
+			continue
 		}
 		s.mark(lOption)
 		s.mark('0' + byte(f))
@@ -57,18 +59,28 @@ func (s *Scanner) feedOptions() {
 	}
 }
 
-// effort is how hard a model shall think, of an object that also says what of
-// that is to be told: OpenAI's reasoning, Anthropic's output_config.
-func (s *Scanner) effort(v span) (effort span) {
+// efforts are the members that say whether and how hard a model shall think, by
+// OpenAI, Anthropic and SGLang, of objects that also say what of that is to be told.
+var efforts = [...]string{"effort", "reasoning_effort", "enabled", "enable"}
+
+func (s *Scanner) efforts(f field, v span) {
 	if v.cut() {
-		return effort
+		return
 	}
+	var said [len(efforts)]span
 	for w := s.enter(v); w.next(); {
-		if string(w.name()) == "effort" {
-			effort = w.value
+		if i := slices.Index(efforts[:], string(w.name())); i >= 0 {
+			said[i] = w.value
 		}
 	}
-	return effort
+	for i, v := range said {
+		if s.present(v) {
+			s.mark(lOption)
+			s.mark('0' + byte(f))
+			s.mark('0' + byte(i))
+			s.value(v)
+		}
+	}
 }
 
 // feedChat feeds what a chat template renders, in the order most templates

@@ -88,7 +88,7 @@ func (f *feed) write(p []byte) {
 // emit feeds bytes as they are.
 func (f *feed) emit(p []byte) {
 	if len(p) <= atOnce && cap(p) >= atOnce {
-		// As most names and roles are. What follows p comes along, and is written over.
+		// As most names and roles are. What follows p comes along, and isn't counted.
 		f.room(atOnce)
 		*(*[atOnce]byte)(f.buf[f.n:]) = [atOnce]byte(p[:atOnce])
 		f.n += len(p)

@@ -23,11 +23,15 @@ const (
 	fSystem
 	fInstructions
 	fInput
+	fContent
 	fPrompt
 	fInputIDs
 	fChatTemplate
 	fTemplateOptions
+	fEffort
+	fThink
 	fReasoning
+	fOutputConfig
 	fSpecialTokens
 	fTruncation
 	fTruncationSide
@@ -91,6 +95,8 @@ func promptField(name []byte) field {
 		return fInstructions
 	case "input":
 		return fInput
+	case "content": // llama.cpp's embeddings
+		return fContent
 	case "prompt", "text", "texts", "inputs": // vLLM, SGLang, Cohere, TGI
 		return fPrompt
 	case "input_ids", "token_ids": // SGLang, vLLM
@@ -99,8 +105,14 @@ func promptField(name []byte) field {
 		return fChatTemplate
 	case "chat_template_kwargs":
 		return fTemplateOptions
-	case "reasoning_effort", "reasoning", "output_config": // rendered near the front by gpt-oss
+	case "reasoning_effort": // rendered near the front by gpt-oss
+		return fEffort
+	case "think": // Ollama's
+		return fThink
+	case "reasoning":
 		return fReasoning
+	case "output_config": // Anthropic's
+		return fOutputConfig
 	case "add_special_tokens":
 		return fSpecialTokens
 	case "truncate_prompt_tokens":
@@ -115,7 +127,7 @@ func promptField(name []byte) field {
 		return fFeatures
 	case "prompt_embeds":
 		return fEmbeds
-	case "image_data", "images": // SGLang, Cohere
+	case "image_data", "images": // SGLang, Cohere and Ollama
 		return fImages
 	case "previous_response_id":
 		return fPrevious

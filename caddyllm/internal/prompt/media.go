@@ -21,10 +21,11 @@ func (s *Scanner) media(f *[nPartFields]span) bool {
 		if !s.present(v) {
 			continue
 		}
-		if id := f[pUUID]; s.first(id) == '"' && len(s.inside(id)) > 0 && !id.cut() {
-			v = id // vLLM tells its pictures apart by it, and not by what they show
+		if s.identified(f) {
+			s.attach(m.letter, f[pUUID], s.digested)
+		} else {
+			s.attach(m.letter, v, s.shown)
 		}
-		s.attach(m.letter, v)
 		return true
 	}
 	return s.named(f)
@@ -32,8 +33,7 @@ func (s *Scanner) media(f *[nPartFields]span) bool {
 
 // named feeds what vLLM has seen before, of which only the name is sent again.
 func (s *Scanner) named(f *[nPartFields]span) bool {
-	id := f[pUUID]
-	if s.first(id) != '"' || len(s.inside(id)) == 0 || id.cut() {
+	if !s.identified(f) {
 		return false
 	}
 	for _, m := range [...]struct {
@@ -41,7 +41,7 @@ func (s *Scanner) named(f *[nPartFields]span) bool {
 		letter byte
 	}{{"image_url", lImage}, {"audio_url", lAudio}, {"input_audio", lAudio}, {"video_url", lVideo}} {
 		if string(s.headOf(f[pType])) == m.kind {
-			s.attach(m.letter, id)
+			s.attach(m.letter, f[pUUID], s.digested)
 			return true
 		}
 	}
@@ -58,15 +58,22 @@ func (s *Scanner) screenshot(v span) bool {
 	return string(s.headOf(f[pType])) == "computer_screenshot" && s.media(&f)
 }
 
-// attach feeds an attachment.
-func (s *Scanner) attach(letter byte, v span) {
+// identified reports whether a part has the name by which vLLM tells its pictures
+// apart, and not by what they show.
+func (s *Scanner) identified(f *[nPartFields]span) bool {
+	id := f[pUUID]
+	return s.first(id) == '"' && len(s.inside(id)) > 0 && !id.cut()
+}
+
+// attach feeds an attachment by a hash of it.
+func (s *Scanner) attach(letter byte, v span, hash func(span) uint64) {
 	data := s.payload(v)
 	s.extraTokens += mediaTokens(letter, s.headOf(data), int(data.to-data.from)-2)
 	s.found = true
 	if v.cut() {
 		return // the hash of half of it would start nothing
 	}
-	sum := s.shown(data)
+	sum := hash(data)
 	s.mark(letter)
 	s.number(sum)
 }

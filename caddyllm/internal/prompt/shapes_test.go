@@ -86,6 +86,12 @@ var shapes = []shape{
 		none:  []string{`{"a":1}`, `{"b":1}`, `1024`, `2048`, `"effort":"low","format":{"type":"json_schema","schema":{"a":1}}`, `"format":null,"effort":"low"`},
 	},
 	{
+		name: "SGLang's reasoning", kind: Chat,
+		body:  `{"model":"m","reasoning_effort":"low","reasoning":{"enabled":true,"reasoning_effort":"high","summary":"auto"},"messages":[{"role":"user","content":"HEADTAIL"}]}`,
+		front: []string{`"low"`, `"medium"`, `"high"`, `"low"`, `true`, `false`, `"enabled":true,`, ``},
+		none:  []string{`"auto"`, `"detailed"`, `,"summary":"auto"`, ``},
+	},
+	{
 		name: "responses that bring their turns before along", kind: Responses,
 		body: `{"model":"m","reasoning":{"effort":null,"summary":"auto"},"tools":[{"type":"mcp","server_label":"docs","headers":{"X-Key":"k1"},"authorization":"t1","allowed_tools":["a"]}],"instructions":"HEAD",
 			"previous_input_messages":[{"author":{"role":"user"},"content":[{"type":"text","text":"before"}]}],"input":"TAIL"}`,
@@ -101,8 +107,9 @@ var shapes = []shape{
 	},
 	{
 		name: "Ollama's chat", kind: Chat,
-		body: `{"model":"m","options":{"num_predict":5,"temperature":0},"keep_alive":"5m","messages":[{"role":"system","content":"HEAD"},{"role":"user","content":"look","images":["AAAA"]},
+		body: `{"model":"m","think":"low","options":{"num_predict":5,"temperature":0},"keep_alive":"5m","messages":[{"role":"system","content":"HEAD"},{"role":"user","content":"look","images":["AAAA"]},
 			{"role":"assistant","content":"","thinking":"hm","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]},{"role":"tool","tool_name":"f","content":"42"},{"role":"user","content":"TAIL"}]}`,
+		front:  []string{`"think":"low"`, `"think":"high"`, `"think":"low",`, ``},
 		behind: []string{`"look"`, `"see"`, `"AAAA"`, `"AAAB"`, `"images":["AAAA"]`, `"images":["AAAA","BBBB"]`, `,"images":["AAAA"]`, ``, `"hm"`, `"aha"`, `{"a":1}`, `{"a":2}`, `"tool_name":"f"`, `"tool_name":"g"`},
 		none:   []string{`"num_predict":5`, `"num_predict":6`, `"5m"`, `"6m"`},
 	},

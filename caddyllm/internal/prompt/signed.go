@@ -10,15 +10,19 @@ import (
 // which tells pictures apart by what they show.
 
 // signatures are parameters that only a signed address has.
-var signatures = []string{"x-amz-signature", "x-goog-signature", "x-oss-signature", "x-cos-signature", "q-signature", "signature", "sig"}
+var signatures = []string{"x-amz-signature", "x-goog-signature", "x-oss-signature", "x-cos-signature", "q-signature", "signature", azureSignature}
 
 // Other parameters that go with a signature: by the start of their names, and
-// by the whole. The short ones are Azure's.
+// by the whole. Azure's are so short that others have them too.
 var (
 	signedWith = []string{"x-amz-", "x-goog-", "x-oss-", "x-cos-", "q-"}
-	signedBy   = []string{"expires", "policy", "key-pair-id", "awsaccesskeyid", "googleaccessid", "ossaccesskeyid", "security-token",
-		"se", "st", "sp", "sv", "sr", "sip", "spr", "ske", "skt", "sks", "skv", "skoid", "sktid"}
+	signedBy   = []string{"expires", "policy", "key-pair-id", "awsaccesskeyid", "googleaccessid", "ossaccesskeyid", "security-token"}
+	azureWith  = []string{"se", "st", "sp", "sv", "sr", "sip", "spr", "ske", "skt", "sks", "skv", "skoid", "sktid"}
+	// shownBy say what is made of a picture: cut out of it, say.
+	shownBy = []string{"x-oss-process"}
 )
+
+const azureSignature, azureVersion = "sig", "sv"
 
 // unsigned feeds a signed address without its signature, and reports false for
 // all else.
@@ -28,13 +32,14 @@ func (s *Scanner) unsigned(v span) bool {
 		return false
 	}
 	path, query, ok := bytes.Cut(address, []byte{'?'})
-	if !ok || !signed(query) {
+	if !ok || !has(query, signatures) {
 		return false
 	}
+	azure := isAzure(query)
 	s.mark(lString)
 	s.emit(path)
 	for parameter := range bytes.SplitSeq(query, []byte{'&'}) {
-		if !ofSignature(parameter) {
+		if !ofSignature(parameter, azure) {
 			s.emit([]byte{'&'})
 			s.emit(parameter)
 		}
@@ -42,18 +47,26 @@ func (s *Scanner) unsigned(v span) bool {
 	return true
 }
 
-func signed(query []byte) bool {
+// has reports whether a query has a parameter of one of some names.
+func has(query []byte, names []string) bool {
 	for parameter := range bytes.SplitSeq(query, []byte{'&'}) {
-		if among(parameter, signatures) {
+		if among(parameter, names) {
 			return true
 		}
 	}
 	return false
 }
 
-func ofSignature(parameter []byte) bool {
-	if among(parameter, signatures) || among(parameter, signedBy) {
+func isAzure(query []byte) bool {
+	return has(query, []string{azureSignature}) && has(query, []string{azureVersion})
+}
+
+func ofSignature(parameter []byte, azure bool) bool {
+	switch {
+	case among(parameter, signatures), among(parameter, signedBy), azure && among(parameter, azureWith):
 		return true
+	case among(parameter, shownBy):
+		return false
 	}
 	for _, start := range signedWith {
 		if len(parameter) > len(start) && strings.EqualFold(string(parameter[:len(start)]), start) {

@@ -18,7 +18,6 @@ const stride = 64
 const (
 	ones    = 0x0101010101010101
 	lows    = 0x7f * ones
-	quotes  = '"' * ones
 	slashes = '\\' * ones
 	evens   = 0x5555555555555555
 )

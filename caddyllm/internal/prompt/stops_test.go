@@ -123,6 +123,9 @@ func TestWhatFollowsABodyInMemoryIsNotRead(t *testing.T) {
 		alone := append(make([]byte, 0, n), body[:n]...)
 		p, status := s.Scan(Chat, body[:n], false, 64)
 		q, want := twin.Scan(Chat, alone, false, 64)
+		if cap(s.body) != n {
+			t.Fatalf("%d bytes may be read behind a body of %d", cap(s.body)-n, n)
+		}
 		if status != want || !slices.Equal(p.Chain, q.Chain) || p.Bytes != q.Bytes {
 			t.Fatalf("%d bytes: status %d, %d bytes of prompt; where nothing follows %d, %d", n, status, p.Bytes, want, q.Bytes)
 		}

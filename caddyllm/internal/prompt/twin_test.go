@@ -102,16 +102,24 @@ func (w *twin) reading(letter byte, n *node) {
 func (w *twin) options(f map[field]*node) {
 	for _, option := range options {
 		n := f[option]
-		if option == fReasoning && n.is('{') {
-			var effort *node
-			for i, key := range n.keys {
-				if key == "effort" {
-					effort = n.members[i]
+		if !n.present() {
+			continue
+		}
+		if (option == fReasoning || option == fOutputConfig) && n.is('{') {
+			for i, name := range efforts {
+				var said *node
+				for k, key := range n.keys {
+					if key == name {
+						said = n.members[k]
+					}
+				}
+				if said.present() {
+					w.mark('k')
+					w.mark('0' + byte(option))
+					w.mark('0' + byte(i))
+					w.value(said)
 				}
 			}
-			n = effort
-		}
-		if !n.present() {
 			continue
 		}
 		w.mark('k')
@@ -366,7 +374,7 @@ func (w *twin) picture(f map[partField]*node) bool {
 	}
 	letter, ok := map[string]byte{"image_url": 'i', "audio_url": 'a', "input_audio": 'a', "video_url": 'v'}[f[pType].text]
 	if ok {
-		w.media(letter, id, nil)
+		w.media(letter, id, id)
 	}
 	return ok
 }
@@ -416,11 +424,11 @@ func (w *twin) media(letter byte, n, id *node) {
 	}
 	w.extra += mediaTokens(letter, []byte(head), len(payload.raw)-2)
 	var alone twin
-	if address, query, ok := strings.Cut(payload.text, "?"); ok && strings.HasPrefix(address, "http") && len(payload.raw)-2 <= mediaHead && signed([]byte(query)) {
+	if address, query, ok := strings.Cut(payload.text, "?"); ok && payload != id && strings.HasPrefix(address, "http") && len(payload.raw)-2 <= mediaHead && has([]byte(query), signatures) {
 		alone.mark('"')
 		alone.out.WriteString(address)
 		for parameter := range strings.SplitSeq(query, "&") {
-			if !ofSignature([]byte(parameter)) {
+			if !ofSignature([]byte(parameter), isAzure([]byte(query))) {
 				alone.out.WriteString("&" + parameter)
 			}
 		}
@@ -511,6 +519,7 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 			w.mark('q')
 			w.batch(f[fQuery])
 			w.batch(f[fDocuments])
+			w.batch(f[fPrompt])
 		}
 	case Embeddings, Classify, Tokenize, Generate:
 		if f[fMessages].is('[') {
@@ -527,7 +536,7 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 		}
 		pictured := w.found
 		w.found = false
-		for _, from := range []field{fPrompt, fInput, fInputIDs} {
+		for _, from := range []field{fPrompt, fInput, fContent, fInputIDs} {
 			if !w.found {
 				w.batch(f[from])
 			}
