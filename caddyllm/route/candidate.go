@@ -78,6 +78,7 @@ func (r *Router) seek(now time.Duration, targets []Target, offered bool) {
 		id := targets[i].ID
 		u := r.find(now, id, offered)
 		r.hints = append(r.hints, hint{id, u.slot, u.calm})
+		u.stir() // it was looked at last at a time that may be later
 		c := unmoved(u, u.known(now))
 		if c.known {
 			r.known++

@@ -167,7 +167,7 @@ func (r *Router) value(now time.Duration, c *candidate, o *outlook, least float6
 	spared := (1 - unavoidable) * least * t.strain
 	c.cost, c.first = t.cost-spared, t.first
 	if c.home {
-		c.kept = t.cost - t.delay - (t.worth-requestWork)*(1/c.up.rate+t.strain+t.coming) - spared
+		c.kept = t.cost - t.delay - t.again - (t.worth-requestWork)*(1/c.up.rate+t.strain+t.coming) - spared
 	}
 }
 

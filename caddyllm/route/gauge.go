@@ -1,5 +1,7 @@
 package route
 
+import "sort"
+
 // A page tells how much KV cache there is, and which part of it is in use. What
 // this gateway's own running requests take is known without it, and is in that
 // part: an engine that has 10 % in use while our requests take 40,000 tokens has
@@ -26,8 +28,7 @@ const (
 	gaugeUsed  = 0.1
 	gaugeLeast = 0.02
 	// gaugeBand is by what factor it must be more than is told. What own requests
-	// take is an estimate: of answers half is taken to be generated, and what
-	// prompts share is told by what is popular. In replays of nine workloads at
+	// take is an estimate: of answers half is taken to be generated. In replays of nine workloads at
 	// 70 % of the knee it is 0.81 to 1.28 times what is in use.
 	gaugeBand = 1.5
 	gaugeMax  = 8
@@ -54,7 +55,28 @@ func (g *gauge) capacity(told float64) float64 {
 	return told
 }
 
-// running is the KV tokens that own requests with a first token take by now.
+// running is the KV tokens that own streams take by now, at least.
 func (r *Router) running(u *upstream) float64 {
-	return max(u.room-float64(u.decoding)*r.answers.tokens/2, 0)
+	return max(u.alone-float64(u.decoding)*r.answers.tokens/2, 0)
+}
+
+// companions is how many of an upstream's last streams are looked at for what
+// they share with another: many who ask about one document come together.
+const companions = 16
+
+// common is what a request shares with one of the last streams of its upstream,
+// tokens.
+func (r *Router) common(u *upstream, f *flight) float64 {
+	most := 0
+	for _, k := range u.kept[max(len(u.kept)-companions, 0):] {
+		g := &r.flights[k.place]
+		if g.up != u || g.generation != k.generation {
+			continue // it has ended
+		}
+		n := min(len(f.chain), len(g.chain))
+		if most < n && f.chain[most] == g.chain[most] {
+			most += sort.Search(n-most, func(i int) bool { return f.chain[most+i] != g.chain[most+i] })
+		}
+	}
+	return float64(most) * r.blockTokens(f.model)
 }

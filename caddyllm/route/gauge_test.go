@@ -78,3 +78,34 @@ func TestWhatRunningRequestsShareIsNoRoom(t *testing.T) {
 		t.Errorf("believed are %.0f tokens, want the %d that are told", u.capacity, room)
 	}
 }
+
+// A few streams on one document meet at the upstream that holds it, long before
+// the document is popular among all requests.
+func TestADocumentOfAFewStreamsIsNoRoom(t *testing.T) {
+	const room, document, question = 400_000, 470, 10
+	for _, upstreams := range []int{1, 4, 8, 16, 32} {
+		for _, streams := range []int{2, 8, 12, 18} {
+			d := newDesk(t, upstreams)
+			at := make([]int, upstreams)
+			for i := range streams {
+				c := d.pick(prompt("document", document, i, question))
+				at[c.Index]++
+				d.now = d.now.Add(c.FirstToken)
+				d.r.FirstByte(d.now, c.Ticket)
+			}
+			for i, n := range at {
+				if n == 0 {
+					continue
+				}
+				used := 64 * (document + question*float64(n)) / room
+				for page := range 5 {
+					d.now = d.now.Add(100 * time.Millisecond)
+					d.r.Scraped(d.now, d.targets[i].ID, &Load{Waiting: Known(0), Running: Known(float64(n)), KVUsage: Known(used), CapacityTokens: Known(room), OutputTokens: Known(float64(page))})
+				}
+				if u := d.r.upstreams[d.r.slots[d.targets[i].ID]]; u.capacity != room {
+					t.Errorf("%d upstreams, %d streams on a document, %d of them there: believed are %.0f tokens, want the %d that are told", upstreams, streams, n, u.capacity, room)
+				}
+			}
+		}
+	}
+}

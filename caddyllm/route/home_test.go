@@ -77,3 +77,18 @@ func TestASessionLeavesAHomeThatFails(t *testing.T) {
 		t.Errorf("a session goes to %d for %q, though that failed just now", c.Index, c.Reason)
 	}
 }
+
+// That peers may have left a prompt at its owner draws no session away from home.
+func TestPeersDrawNoSessionFromHome(t *testing.T) {
+	for _, found := range []float64{guessMin, 0.5, 0.9, 1} {
+		d := crowded(t, 4)
+		d.r.peers.owning, d.r.peers.ending = found, found
+		for turn := range 40 {
+			c := d.at(2, prompt(fmt.Sprint("turn", turn), 60))
+			if c.Index != 2 {
+				t.Errorf("turn %d leaves an idle home for %d, where owners have %.2f", turn, c.Index, found)
+			}
+			d.r.Done(d.now, c.Ticket, Cancelled, nil)
+		}
+	}
+}

@@ -82,8 +82,9 @@ func (r *Router) guessed(c *candidate, o *outlook, known float64) float64 {
 	return held
 }
 
-// learnGuess takes in what an upstream held that peers would have chosen.
-func (p *peers) learnGuess(f *flight, cached float64) {
+// learnGuess takes in what an upstream held that peers would have chosen. The last
+// block is computed anew anywhere.
+func (p *peers) learnGuess(f *flight, cached, block float64) {
 	learn := func(guess *float64, from, until float64) {
 		if until > from {
 			held := min(max(cached-from, 0)/(until-from), 1)
@@ -98,5 +99,5 @@ func (p *peers) learnGuess(f *flight, cached float64) {
 	if !f.owned || cached < f.popular/2 {
 		return
 	}
-	learn(p.owned(f.popular, f.begun), max(f.matched, f.popular), f.prompt)
+	learn(p.owned(f.popular, f.begun), max(f.matched, f.popular), f.prompt-block)
 }

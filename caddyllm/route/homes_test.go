@@ -60,8 +60,8 @@ func TestGatewaysAgreeOnWhoSharesAPopularBeginning(t *testing.T) {
 func TestGuessesAreLearnedApart(t *testing.T) {
 	p := newPeers()
 	for range 500 {
-		p.learnGuess(&flight{shares: true, owned: true, prompt: 5000, popular: 4000}, 4000)
-		p.learnGuess(&flight{owned: true, prompt: 5000, matched: 1000}, 3000)
+		p.learnGuess(&flight{shares: true, owned: true, prompt: 5000, popular: 4000}, 4000, 0)
+		p.learnGuess(&flight{owned: true, prompt: 5000, matched: 1000}, 3000, 0)
 	}
 	if p.begun != guessFirst || p.sharing < 0.99 || p.ending > 2*guessMin || p.owning < 0.49 || p.owning > 0.51 {
 		t.Errorf("of a popular beginning %.2f is held, behind it %.2f, of others %.2f; want 1, next to nothing, 0.5", p.sharing, p.ending, p.owning)
@@ -73,13 +73,13 @@ func TestGuessesAreLearnedApart(t *testing.T) {
 func TestALittleLessThanWhatIsPopularIsAllOfIt(t *testing.T) {
 	p := newPeers()
 	for range 300 {
-		p.learnGuess(&flight{owned: true, prompt: 3500, matched: 880, popular: 880}, 768)
+		p.learnGuess(&flight{owned: true, prompt: 3500, matched: 880, popular: 880}, 768, 0)
 	}
 	if p.ending > 2*guessMin {
 		t.Errorf("an owner that never holds more than what is popular is thought to hold %.2f of the rest", p.ending)
 	}
 	for range 300 { // it lost all of it: that tells nothing of who sends where
-		p.learnGuess(&flight{owned: true, prompt: 3500, matched: 880, popular: 880}, 0)
+		p.learnGuess(&flight{owned: true, prompt: 3500, matched: 880, popular: 880}, 0, 0)
 	}
 	if p.owning != guessFirst {
 		t.Errorf("of other prompts %.2f is thought to be held, want what it was", p.owning)
@@ -91,7 +91,7 @@ func TestALittleLessThanWhatIsPopularIsAllOfIt(t *testing.T) {
 func TestASessionUnderWayTellsNothingOfNewOnes(t *testing.T) {
 	p := newPeers()
 	for range 300 {
-		p.learnGuess(&flight{owned: true, begun: true, prompt: 3500, matched: 2000, popular: 880}, 3400)
+		p.learnGuess(&flight{owned: true, begun: true, prompt: 3500, matched: 2000, popular: 880}, 3400, 0)
 	}
 	if p.begun < 0.9 || p.ending != guessFirst || p.owning != guessFirst {
 		t.Errorf("of sessions under way %.2f is held, of others %.2f and %.2f; want nearly 1 and what it was", p.begun, p.ending, p.owning)

@@ -30,6 +30,8 @@ func (r *Router) keep(u *upstream, place uint32, f *flight) {
 	if u.slot < 0 || len(f.chain) == 0 {
 		return
 	}
+	f.alone = max(f.room-max(r.common(u, f)-f.shared, 0), 0)
+	u.alone += f.alone
 	u.kept = append(u.kept, kept{place, f.generation, u.puts})
 	r.touching, r.toTouch = u, len(u.kept)
 	r.touchKept()

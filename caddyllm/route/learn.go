@@ -245,7 +245,7 @@ func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
 	if !known || f.sequences > 1 {
 		return
 	}
-	r.peers.learnGuess(f, cached)
+	r.peers.learnGuess(f, cached, r.blockTokens(f.model))
 	r.audit(u, f.matched, cached, r.blockTokens(f.model))
 }
 

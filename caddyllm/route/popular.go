@@ -1,6 +1,9 @@
 package route
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // popularity counts how many of the last requests carry a block, and how many of
 // those that wait for their first token, in a table that blocks share by hash: a
@@ -11,6 +14,7 @@ type popularity struct {
 	window  [][]uint32 // the last requests' first blocks, a ring, of each hash the upper half
 	size    int        // of a full window
 	next    int
+	fewer   int        // requests in a row whose upstreams ask for a smaller one
 	waiting int    // requests that are counted as waiting
 	table   uint32 // number of the table, from 1: who waits is not taken over to a larger one
 }
@@ -100,16 +104,28 @@ func (p *popularity) leave(chain []uint64, table uint32) {
 // resize follows the number of upstreams. The table grows to the most there
 // were, and no further than windowMax needs: 2 MiB.
 func (p *popularity) resize(size int) {
+	if size < p.size {
+		// Some requests have less to choose among, as those that go on from an
+		// answer have. Only where all of a window's have, there are less.
+		if p.fewer++; p.fewer < p.size {
+			return
+		}
+	}
+	p.fewer = 0
 	if size == p.size {
 		return
 	}
 	p.size = size
-	for len(p.window) > size {
-		last := len(p.window) - 1
-		p.add(p.window[last], goes)
-		p.window = p.window[:last]
+	if p.next < len(p.window) { // the oldest first
+		p.window = slices.Concat(p.window[p.next:], p.window[:p.next])
 	}
-	if p.next >= size {
+	if gone := len(p.window) - size; gone > 0 {
+		for _, blocks := range p.window[:gone] {
+			p.add(blocks, goes)
+		}
+		p.window = slices.Delete(p.window, 0, gone)
+	}
+	if p.next = len(p.window); p.next == size {
 		p.next = 0
 	}
 	bits := uint(10)

@@ -9,6 +9,8 @@ type flight struct {
 	chain      []uint64 // own copy, its memory reused
 	work       float64  // S, prefill tokens
 	room       float64  // KV tokens that it takes: the prompt's that it doesn't share, and the answer's
+	shared     float64  // of the prompt, by what is popular, tokens
+	alone      float64  // of room, what it shares with no stream there, once it has a first token
 	prompt     float64  // tokens, estimate
 	matched    float64  // tokens, estimate
 	blocks     int32    // leading blocks of chain that were held
@@ -35,12 +37,14 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 	}
 	f := &r.flights[place]
 	u := c.up
+	shared := min(t.matched, o.block*float64(r.shared(q, u)))
 	*f = flight{
 		generation: f.generation + 1,
 		up:         u,
 		chain:      append(f.chain[:0], q.Chain...),
 		work:       t.work,
-		room:       t.prompt - min(t.matched, o.block*float64(r.shared(q, u))) + r.answer(q),
+		room:       t.prompt - shared + r.answer(q),
+		shared:     shared,
 		blocks:     c.blocks,
 		prompt:     t.prompt,
 		matched:    t.matched,

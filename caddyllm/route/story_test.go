@@ -451,3 +451,38 @@ func TestACrowdOnANewDocumentIsSpreadAtOnce(t *testing.T) {
 		t.Errorf("20 requests in 100 ms wait at %d upstreams, want at least 7 of 8", len(used))
 	}
 }
+
+// A request that goes on from an answer has one upstream to choose. What is popular
+// among all is not forgotten for it.
+func TestOneWithoutAChoiceLeavesPopularWhatIs(t *testing.T) {
+	d := newDesk(t, 16)
+	all := d.targets
+	tenant := prompt("tenant", 12).Chain[0]
+	lone := 0
+	for i := range 1500 {
+		q := prompt("noise", 1, i, 4)
+		if i%3 == 0 {
+			q = prompt("tenant", 12, i, 2)
+		}
+		d.targets = all
+		if i%25 == 24 {
+			q, d.targets = prompt("follow-up", 3, i, 1), all[3:4]
+			lone++
+		}
+		d.r.Done(d.now, d.pick(q).Ticket, Cancelled, nil)
+		if i < 400 {
+			continue
+		}
+		if got := d.r.popular.share(tenant); got < 0.25 || got > 0.4 {
+			t.Fatalf("after %d requests, %d of them without a choice, the tenant has %.3f of them, want about a third", i, lone, got)
+		}
+	}
+	// Where all have less to choose, the window follows, and keeps the last.
+	d.targets = all[:2]
+	for i := range 800 {
+		d.r.Done(d.now, d.pick(prompt("other", 12, i, 2)).Ticket, Cancelled, nil)
+	}
+	if got, size := d.r.popular.share(prompt("other", 12).Chain[0]), d.r.popular.size; got != 1 || size != 2*windowPerUpstream {
+		t.Errorf("of the last %d requests %.3f are of the only tenant, want all of %d", size, got, 2*windowPerUpstream)
+	}
+}

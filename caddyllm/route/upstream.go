@@ -80,6 +80,7 @@ type history struct {
 	ran          float64       // own work whose first token came in it, prefill tokens
 
 	gauge  gauge
+	alone  float64 // KV tokens of own streams that none of the others shares
 	factor float64 // of capacity, from what answers told
 	audit  audit
 	told   [forms]int8 // silences that still are answers, by form of usage
@@ -184,6 +185,7 @@ func (u *upstream) begin(f *flight) {
 func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 	if f.decoding {
 		u.room -= f.room
+		u.alone -= f.alone
 		u.decoding -= f.sequences
 		u.answering--
 		u.settle()
@@ -215,7 +217,7 @@ func (u *upstream) settle() {
 		u.queued, u.roomAhead, u.begunWork = 0, 0, 0
 	}
 	if u.decoding == 0 {
-		u.room = 0
+		u.room, u.alone = 0, 0
 	}
 }
 
