@@ -20,9 +20,9 @@
 //	cost  = (W + S' + stall) / rate + mem + step
 //
 // The smallest cost wins; costs within the noise of the estimate are a tie,
-// decided by rendezvous hashing of the prompt's first block that none of the
-// tied holds. What r holds is the Router's own model of its prefix cache: an
-// LRU of blocks sized by the capacity that r's metrics tell, corrected by the
+// decided by rendezvous hashing of the prompt's first block that none of the tied
+// holds. What r holds is the Router's own model of its prefix cache: an LRU of
+// blocks sized by the capacity that r's metrics tell, or show, corrected by the
 // cached tokens that answers tell. rate is learned from first tokens.
 //
 // Upstreams that this request was sent to before come last of all, and before
@@ -35,20 +35,21 @@
 // owner, on which all gateways agree by hashing, is thought to hold a part of
 // what nobody here has seen: another gateway may have sent it there. So a prompt
 // that nobody here has seen is left there, unless that costs more than what the
-// other would have to do again. Their
-// prefills are overheard, as they make longer the steps of which passing streams
-// tell. And work costs more the more others send to an upstream, so that gateways
-// settle apart as far as the load lets them.
+// other would have to do again. Their prefills are overheard, as they make longer
+// the steps of which passing streams tell. And work costs more the more others
+// send to an upstream, so that gateways settle apart as far as the load lets
+// them.
 //
 // # Reading guide
 //
-// api.go has the vocabulary, router.go the life of a request, upstream.go what
-// of it an upstream carries, turn.go when its turn comes, keep.go what can't be
-// evicted. cost.go is the formula, popular.go its discount for popular prefixes,
-// pulse.go its ear for steps, ties.go how ties fall. foreign.go is what scrapes
-// teach, learn.go what answers teach, suspect.go what silence teaches, peers.go
-// what the load of others teaches, overhear.go what is heard of it, homes.go what
-// gateways agree on without a word. snapshot.go shows it all.
+// api.go has the vocabulary, router.go the life of a request, upstream.go what of
+// it an upstream carries, turn.go when its turn comes, keep.go what can't be
+// evicted. candidate.go says who is looked at, cost.go is the formula, popular.go
+// its discount for popular prefixes, pulse.go its ear for steps, ties.go how ties
+// fall. foreign.go and gauge.go are what scrapes teach, learn.go what answers
+// teach, suspect.go what silence teaches, peers.go what the load of others
+// teaches, overhear.go what is heard of it, homes.go what gateways agree on
+// without a word. snapshot.go shows it all.
 //
 // Nothing here knows the time or chance but by arguments and Options.Seed. A
 // Router is not safe for concurrent use; a Pulse is.

@@ -14,7 +14,7 @@ type popularity struct {
 	window  [][]uint32 // the last requests' first blocks, a ring, of each hash the upper half
 	size    int        // of a full window
 	next    int
-	fewer   int        // requests in a row whose upstreams ask for a smaller one
+	fewer   int    // requests in a row whose upstreams ask for a smaller one
 	waiting int    // requests that are counted as waiting
 	table   uint32 // number of the table, from 1: who waits is not taken over to a larger one
 }

@@ -95,7 +95,7 @@ type Terms struct {
 	MatchedBlocks int     // leading blocks of the chain
 	Queue         float64 // work before this request
 	Prefill       float64 // the request's own work
-	Stall         float64 // what it takes from the requests that decode there, or join the same step
+	Stall         float64 // what it takes from those that decode there, join the same step, or come from peers
 	Copy          float64 // what a copy of a popular prefix there is worth
 	Memory        float64 // until there is room for its KV blocks
 	Step          float64 // until the step in progress ends
