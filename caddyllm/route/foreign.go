@@ -80,12 +80,16 @@ func (u *upstream) judgePage() {
 		running: excess(u.load.Running, u.peakTotal),
 	}
 	// One scrape alone may catch requests of ours in a state that they have
-	// left, so the lesser of two is taken.
-	u.brought = others{
-		waiting: min(foreign.waiting, u.foreign.waiting),
-		running: min(foreign.running, u.foreign.running),
+	// left, so the lesser of two is taken. The first finds hardly any of ours, and
+	// an engine that was busy before must not look idle until the second.
+	u.brought = foreign
+	if u.paged {
+		u.brought = others{
+			waiting: min(foreign.waiting, u.foreign.waiting),
+			running: min(foreign.running, u.foreign.running),
+		}
 	}
-	u.foreign = foreign
+	u.foreign, u.paged = foreign, true
 	// The page shows a moment since the last scrape, and any of what was in
 	// flight since then may be in it.
 	u.peakPrefill, u.peakTotal = u.waiting, u.inFlight()
@@ -162,7 +166,7 @@ func moved(before, after *Load) bool {
 }
 
 func (u *upstream) restart() {
-	u.foreign = others{}
+	u.foreign, u.paged = others{}, false
 	u.failures, u.stalled, u.probed = 0, false, never
 	u.factor, u.audit, u.told, u.gauge = 1, audit{}, [forms]int8{}, gauge{}
 }

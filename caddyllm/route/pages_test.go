@@ -107,3 +107,19 @@ func TestSleepingEngines(t *testing.T) {
 		t.Errorf("minutes after its last page, it gets %d of 40 cold prompts", counts[home])
 	}
 }
+
+// Engines may be busy with others' requests when the gateway begins: their first
+// page tells.
+func TestTheFirstPageTellsOfOthers(t *testing.T) {
+	d := newDesk(t, 3)
+	for i, waiting := range []float64{10, 1, 1} {
+		d.scrape(i, waiting, 4)
+	}
+	for i := range 20 {
+		c := d.pick(prompt(fmt.Sprint("cold", i), 4))
+		if c.Index == 0 {
+			t.Errorf("request %d goes where ten of others wait", i)
+		}
+		d.r.Done(d.now, c.Ticket, Cancelled, nil)
+	}
+}

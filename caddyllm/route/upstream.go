@@ -71,6 +71,7 @@ type history struct {
 	peakPrefill int           // own sequences without first token, most since the last scrape
 	peakTotal   int
 	foreign     others        // of the last scrape alone
+	paged       bool          // there was one
 	movedAt     time.Duration // when the page last changed
 
 	ours, theirs float64       // requests in flight, means over pages; theirs below 0 says that there are none
