@@ -190,7 +190,7 @@ func (o *opening) member(text []byte, whole bool) sign {
 		switch {
 		case len(text) == 0:
 			return unsure
-		case text[0] == 'n': // null
+		case text[0] == 'n', text[0] == 'f', bytes.HasPrefix(text, []byte(`""`)): // null, false
 			return computed
 		}
 		return errored
@@ -262,21 +262,41 @@ var clientErrors = [...]string{
 	`"validation"`, // TGI
 }
 
-// brokeOff reports whether a stream of events ends with an error, by its end:
-// engines that fail in the middle of an answer say so in place of the rest.
+// brokeOff reports whether a stream of events ends with an error that is the
+// engine's, by its end: engines that fail in the middle of an answer say so in
+// place of the rest.
 func brokeOff(end []byte) bool {
-	for _, start := range [...]string{"event: error", "event: response.failed", `data: {"error":`, `data:{"error":`, `data: {"type":"error"`} {
-		i := bytes.LastIndex(end, []byte("\n"+start))
-		if i < 0 {
-			continue
+	for {
+		before, event := cutEvent(end)
+		if event == nil {
+			return false
 		}
-		rest := bytes.TrimLeft(end[i+1+len(start):], " ")
-		if bytes.HasPrefix(rest, []byte("null")) || bytes.HasPrefix(rest, []byte("false")) || bytes.HasPrefix(rest, []byte(`""`)) {
-			continue
+		o := opening{events: true}
+		said := o.read(event)
+		if said == undecided {
+			said = o.read([]byte{'\n'})
 		}
-		return blamesEngine(end[i:])
+		switch {
+		case said == errored:
+			return blamesEngine(event)
+		case said == computed && !bytes.HasSuffix(event, []byte("[DONE]")):
+			return false
+		}
+		end = before
 	}
-	return false
+}
+
+// cutEvent cuts the last event off. One whose beginning isn't there is none.
+func cutEvent(text []byte) (before, event []byte) {
+	text = bytes.TrimRight(text, "\r\n")
+	for i := len(text); i > 0; {
+		j := bytes.LastIndexByte(text[:i], '\n')
+		if j >= 0 && len(bytes.TrimRight(text[j+1:i], "\r")) == 0 {
+			return text[:j], text[i+1:]
+		}
+		i = j
+	}
+	return nil, nil
 }
 
 // errorCode is the status that an error object tells, 0 if none.

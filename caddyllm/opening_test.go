@@ -108,6 +108,10 @@ func TestAnswersThatBreakOffSaySo(t *testing.T) {
 		token + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n":                               true,
 		token + "event: error\r\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\"}}\r\n\r\n":                    false,
 		token + "event: response.failed\ndata: {\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n":                             true,
+		token + `data: {"error":false,"choices":[]}` + "\n\n: ping\n\n":                                                                false,
+		token + `data: { "error" : {"code": 500}}` + "\n\n: ping\n\ndata: [DONE]\n\n":                                                  true,
+		token + `data: {"error":{"code":500}}` + "\n\n" + token:                                                                        false,
+		`":{"code":500}}` + "\n\ndata: [DONE]\n\n":                                                                                     false,
 		token + `data: {"error":"out of memory","error_type":"generation"}` + "\n\n":                                                   true,
 	} {
 		if got := brokeOff([]byte(text)); got != want {

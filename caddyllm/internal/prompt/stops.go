@@ -47,7 +47,7 @@ func seek(text []byte, at int, carry uint64) stops {
 	for ; at+stride <= len(text); at += stride {
 		b := (*[stride]byte)(text[at : at+stride])
 		// A sum has the high bit of each byte that is a quote, or that is no
-		// backslash.
+		// backslash. A loop over the eight words takes a third longer.
 		var w, wide, quote, slash uint64
 		w = binary.LittleEndian.Uint64(b[0:8])
 		wide |= w

@@ -54,11 +54,7 @@ func (s *Scanner) tool(v span, inner bool) {
 // uncredentialed feeds one of the engine's own tools without what it shows to
 // others.
 func (s *Scanner) uncredentialed(v span) {
-	n := 0
-	for w := s.enter(v); w.next(); {
-		n++
-	}
-	if n > maxUnordered {
+	if !s.few(v) {
 		s.value(v)
 		return
 	}

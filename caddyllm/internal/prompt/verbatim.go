@@ -1,6 +1,6 @@
 package prompt
 
-// maxUnordered bounds the members of an object whose order is of no matter.
+// maxUnordered bounds the members of an object that are fed one by one.
 const maxUnordered = 32
 
 // value feeds any value: strings and scalars behind a mark, objects and arrays
@@ -68,17 +68,22 @@ func (s *Scanner) compact(v span) {
 	s.emit(s.body[from:v.to])
 }
 
+// few reports whether an object has few enough members to go over them one by one.
+func (s *Scanner) few(v span) bool {
+	n := 0
+	for w := s.enter(v); w.next(); {
+		n++
+	}
+	return n <= maxUnordered
+}
+
 // unordered feeds an object whose members reach the template by name, so that
 // their order says nothing.
 func (s *Scanner) unordered(v span) {
 	if v.cut() {
 		return // the sum of half of it would start nothing
 	}
-	n := 0
-	for w := s.enter(v); w.next(); {
-		n++
-	}
-	if n > maxUnordered {
+	if !s.few(v) {
 		s.value(v)
 		return
 	}

@@ -90,18 +90,22 @@ func (o *Outcome) checkOracle(c *checks) {
 func (o *Outcome) checkBeaten(c *checks) {
 	for _, b := range beaten {
 		here := place{b.workload, b.replicas, high, "healthy"}
-		seeds := 0
-		for i := range o.Lines {
-			if l := &o.Lines[i]; l.Part == b.part && placeOf(l) == here {
-				seeds++
-			}
-		}
-		if seeds < beatenSeeds {
+		if o.seeds(b.part, here) < beatenSeeds {
 			continue
 		}
 		got := geomean(ratios(o.Lines, b.part, Us, b.reference, "", ttftMean), func(p place) bool { return p == here })
 		c.atMost(b.limit, got, "weak cell %v, mean TTFT to %s", here, b.reference)
 	}
+}
+
+// seeds is with how many of them a cell was run.
+func (o *Outcome) seeds(part string, at place) (n int) {
+	for i := range o.Lines {
+		if l := &o.Lines[i]; l.Part == part && placeOf(l) == at {
+			n++
+		}
+	}
+	return n
 }
 
 // each checks all cells, and notes those that miss, or the worst if none does.
@@ -203,6 +207,12 @@ func (o *Outcome) writeChecks(w io.Writer) error {
 	}
 	if o.NotRun > 0 {
 		fmt.Fprintf(w, "not run: %d of %d cells, for want of time; those of the first seed come first\n", o.NotRun, o.NotRun+len(o.Lines))
+		for _, b := range beaten {
+			here := place{b.workload, b.replicas, high, "healthy"}
+			if n := o.seeds(b.part, here); n < beatenSeeds {
+				fmt.Fprintf(w, "not judged: weak cell %v to %s, of %d seeds\n", here, b.reference, n)
+			}
+		}
 	}
 	missed := 0
 	all := o.Checks()
