@@ -13,6 +13,10 @@ import (
 	"github.com/caddyllm/caddy-llm-prefix/simengine"
 )
 
+// joinedCost has a millisecond of overhead for each request, so that all that
+// are joined are on their way before the engine sees the first of them.
+var joinedCost = simengine.Cost{Base: time.Millisecond, RequestOverhead: time.Millisecond}
+
 // joined are three requests in an engine whose budget lets the last one begin
 // two steps later, and which preempts none.
 func joined(t *testing.T, d *Driver) *Joint {
@@ -41,9 +45,7 @@ func TestJointTellsTokensInTheOrderOfSteps(t *testing.T) {
 	}
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			// All are on their way before the engine sees the first of them.
-			cost := simengine.Cost{Base: time.Millisecond, RequestOverhead: time.Millisecond}
-			d := start(t, simengine.Config{MaxNumBatchedTokens: 256, MaxNumSeqs: 4, Cost: cost}, Options{})
+			d := start(t, simengine.Config{MaxNumBatchedTokens: 256, MaxNumSeqs: 4, Cost: joinedCost}, Options{})
 			j := joined(t, d)
 			if late {
 				time.Sleep(time.Second)
@@ -107,9 +109,9 @@ func TestJointBacklogIsSmall(t *testing.T) {
 // Aborts and failures come after what was generated before them.
 func TestJointOfAbortedStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := start(t, simengine.Config{Cost: simengine.Cost{Base: time.Millisecond}}, Options{})
+		d := start(t, simengine.Config{Cost: joinedCost}, Options{})
 		j := joined(t, d)
-		time.Sleep(1500 * time.Microsecond)
+		time.Sleep(2500 * time.Microsecond) // the overhead, a step, and half of another
 		if err := d.Sleep(0, simengine.PauseAbort); err != nil {
 			t.Fatal(err)
 		}
