@@ -40,7 +40,7 @@ func expect(kind Kind, root *node, block int) (keyed, Status) {
 		n := whole(f[from])
 		if v := f[fSampling]; n == 0 && v.is('{') {
 			for i, key := range v.keys {
-				if topField([]byte(key)) == from {
+				if topField([]byte(key)) == from && v.members[i].says() {
 					n = whole(v.members[i])
 				}
 			}
@@ -69,7 +69,15 @@ func expect(kind Kind, root *node, block int) (keyed, Status) {
 		seed = seed*0x9e3779b97f4a7c15 ^ xxhash.Sum64String(shortestForm(salt.text))
 	}
 	for _, from := range []field{fExtraKey, fAdapter} {
-		if n := f[from]; n.present() {
+		n := f[from]
+		if v := f[fSampling]; !n.says() && v.is('{') {
+			for i, key := range v.keys {
+				if topField([]byte(key)) == from && v.members[i].says() {
+					n = v.members[i]
+				}
+			}
+		}
+		if n.says() {
 			var alone twin
 			alone.value(n)
 			seed = (seed+uint64(from))*0x9e3779b97f4a7c15 ^ xxhash.Sum64(alone.out.Bytes())
@@ -160,6 +168,8 @@ var seeds = []string{
 	`{"reasoning":{"effort":"low"},"output_config":{"effort":null},"extra_key":["e"],"lora_path":"l","previous_input_messages":[{"a":1}],"tools":[{"type":"mcp","headers":{},"a":1}],"input":[{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"x"}}]}`,
 	`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"http:\/\/a\/b?id=1&X-Amz-Signature=5&se=6"}},{"image":"https://x?sig=1"}]}]}`,
 	`{"system":"s","context":[1],"template":"t","prompt":{"content":[{"type":"image_url","uuid":"u"}]},"options":{"num_predict":5.0},"messages":[{"images":["AA"],"content":[{"type":"prompt_embeds","prompt_embeds":"AA"}]}]}`,
+	`{"tools":[{"type":"mcp","cache_control":{"type":"ephemeral"},"a":1}],"messages":[{"reasoning":"r","reasoning_content":null,"content":[{"type":"tool_result","tool_use_id":"t","cache_control":{}},{"type":"redacted_thinking","data":"d","cache_control":{}},{"type":"image_url","text":"","image_url":{"url":"u","file_id":""}}]}]}`,
+	`{"input_extra":[],"chat_template_kwargs":{},"input_prefix":"p","prompt":"q","text_input":"","lora":[{"id":1}],"parameters":{"adapter_id":"a","max_new_tokens":3}}`,
 	`{"messages":[{"role":"user","content":[{"content":[{"content":[{"content":[{"content":[{"content":"deep"}]}]}]}]}]}]}`,
 }
 

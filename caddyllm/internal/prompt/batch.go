@@ -23,6 +23,7 @@ func (s *Scanner) feedPrompt(kind Kind) {
 		s.feedInput()
 	case Completions:
 		s.feedOptions()
+		s.batch(fPrefix)
 		s.batch(fPrompt)
 		s.embeds(s.fields[fEmbeds])
 	case Rerank, Score:

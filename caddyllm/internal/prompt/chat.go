@@ -42,7 +42,7 @@ var options = [...]field{fPrevious, fChatTemplate, fTemplateOptions, fEffort, fT
 func (s *Scanner) feedOptions() {
 	for _, f := range options {
 		v := s.fields[f]
-		if !s.present(v) {
+		if !s.present(v) || s.hollow(v) {
 			continue
 		}
 		if (f == fReasoning || f == fOutputConfig) && s.first(v) == '{' {
@@ -57,6 +57,13 @@ func (s *Scanner) feedOptions() {
 			s.value(v)
 		}
 	}
+}
+
+// hollow reports whether v is an object or array without anything in it, which
+// shows no more in a prompt than one that isn't there.
+func (s *Scanner) hollow(v span) bool {
+	c := s.first(v)
+	return (c == '{' || c == '[') && !v.cut() && s.space(int(v.from)+1) == int(v.to)-1
 }
 
 // efforts are the members that say whether and how hard a model shall think, by
@@ -295,15 +302,24 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		return false
 	}
 	var f [nPartFields]span
-	note(&s.lexer, v, partFieldOf, f[:])
+	noted := note(&s.lexer, v, partFieldOf, f[:])
 	if s.first(f[pText]) == '"' {
-		return s.words(f[pText], joined)
+		if noted&(1<<pImage|1<<pAudio|1<<pVideo) == 0 || !s.says(f[pImage]) && !s.says(f[pAudio]) && !s.says(f[pVideo]) {
+			return s.words(f[pText], joined)
+		}
+		if s.says(f[pText]) { // beside a picture, which some clients give an empty text
+			s.words(f[pText], joined)
+		}
 	}
 	switch {
 	case s.present(f[pEmbeds]):
 		s.embeds(f[pEmbeds])
 	case s.first(f[pThinking]) == '"':
 		s.reading(lReasoning, f[pThinking])
+	case s.is(f[pType], `"tool_result"`) && !s.present(f[pContent]): // of a tool that had nothing to tell
+		s.mark(lOutput)
+		s.labelled(lID, f[pID])
+		s.found = true
 	case s.present(f[pContent]) && nesting < maxNesting: // a tool's result
 		s.mark(lOutput)
 		s.labelled(lID, f[pID])
@@ -314,7 +330,12 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		s.labelled(lName, f[pName])
 		s.reading(lArguments, f[pInput])
 	case !s.media(&f) && !v.cut(): // cut before it showed what it is
-		s.reading(lUnknown, v)
+		if s.found = true; noted&(1<<pCache) == 0 {
+			s.labelled(lUnknown, v)
+			break
+		}
+		s.mark(lUnknown)
+		s.without(v, func(name []byte) bool { return partFieldOf(name) == pCache })
 	}
 	return false
 }

@@ -207,6 +207,25 @@ func (s *Scanner) deduped(v span) {
 	}
 }
 
+// without feeds an object like value, but for members that the model isn't shown
+// and that are new from turn to turn.
+func (s *Scanner) without(v span, which func(name []byte) bool) {
+	s.emit(s.body[v.from : v.from+1])
+	n := 0
+	for _, m := range s.members(v) {
+		if which(m.name) {
+			continue
+		}
+		if n++; n > 1 {
+			s.emit(comma)
+		}
+		s.quoted(m.key)
+		s.emit(colon)
+		s.deduped(m.value)
+	}
+	s.emit(s.body[v.to-1 : v.to])
+}
+
 var comma, colon, quote = []byte{','}, []byte{':'}, []byte{'"'}
 
 // quoted feeds a string with its quotes.
@@ -218,7 +237,10 @@ func (s *Scanner) quoted(v span) {
 	}
 }
 
-type member struct{ key, value span }
+type member struct {
+	key, value span
+	name       []byte
+}
 
 func (s *Scanner) members(v span) []member {
 	var all []member
@@ -231,7 +253,7 @@ func (s *Scanner) members(v span) []member {
 			continue
 		}
 		places[string(name)] = len(all)
-		all = append(all, member{w.key, w.value})
+		all = append(all, member{w.key, w.value, []byte(string(name))})
 	}
 	return all
 }

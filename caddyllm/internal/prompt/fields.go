@@ -24,6 +24,7 @@ const (
 	fInstructions
 	fInput
 	fContent
+	fPrefix
 	fPrompt
 	fInputIDs
 	fChatTemplate
@@ -58,7 +59,7 @@ func topField(name []byte) field {
 		return fCacheSalt
 	case "extra_key": // SGLang's second salt
 		return fExtraKey
-	case "lora_path", "lora_request": // SGLang and TensorRT-LLM; vLLM's adapters are models
+	case "lora_path", "lora_request", "lora", "adapter_id": // SGLang, TensorRT-LLM, llama.cpp, TGI; vLLM's are models
 		return fAdapter
 	case "stream":
 		return fStream
@@ -97,7 +98,9 @@ func promptField(name []byte) field {
 		return fInput
 	case "content": // llama.cpp's embeddings
 		return fContent
-	case "prompt", "text", "texts", "inputs": // vLLM, SGLang, Cohere, TGI
+	case "input_prefix": // llama.cpp's, of code to be filled in
+		return fPrefix
+	case "prompt", "text", "texts", "inputs", "text_input": // vLLM, SGLang, Cohere, TGI, Triton
 		return fPrompt
 	case "input_ids", "token_ids": // SGLang, vLLM
 		return fInputIDs
@@ -137,7 +140,7 @@ func promptField(name []byte) field {
 		return fContext
 	case "query", "queries", "text_1", "data_1":
 		return fQuery
-	case "documents", "items", "text_2", "data_2":
+	case "documents", "items", "text_2", "data_2", "input_extra": // the last is llama.cpp's
 		return fDocuments
 	}
 	return fNone
@@ -223,6 +226,7 @@ const (
 	pContent
 	pUUID
 	pEmbeds
+	pCache
 	pType
 	nPartFields
 )
@@ -253,6 +257,8 @@ func partFieldOf(name []byte) partField {
 		return pUUID
 	case "prompt_embeds":
 		return pEmbeds
+	case "cache_control": // Anthropic's; it goes from part to part with the turns
+		return pCache
 	case "type":
 		return pType
 	}
@@ -272,7 +278,7 @@ const (
 	tStrict
 	tDefer
 	tFunction
-	tCredential
+	tPassing
 	nToolFields
 )
 
@@ -292,8 +298,9 @@ func toolFieldOf(name []byte) toolField {
 		return tDefer
 	case "function":
 		return tFunction
-	case "headers", "authorization": // for an MCP server, and new each hour
-		return tCredential
+	case "headers", "authorization", // for an MCP server, and new each hour
+		"cache_control": // Anthropic's
+		return tPassing
 	}
 	return tNone
 }

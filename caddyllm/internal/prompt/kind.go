@@ -33,6 +33,7 @@ var kinds = [...]struct {
 	{"/api/chat", Chat}, // Ollama's; its /api/generate is below
 	{"/completions", Completions},
 	{"/completion", Completions},
+	{"/infill", Completions}, // llama.cpp's: other files, what stands before the gap, and behind it
 	{"/completions/render", Tokenize},
 	{"/responses", Responses},
 	{"/messages", Messages},

@@ -224,6 +224,9 @@ func (l *lexer) is(v span, word string) bool { return string(l.bytes(v)) == word
 // present reports whether v is there and not null.
 func (l *lexer) present(v span) bool { return v.to > 0 && !l.is(v, "null") }
 
+// says reports whether v is there, and neither null nor an empty string.
+func (l *lexer) says(v span) bool { return l.present(v) && !l.is(v, `""`) }
+
 // inside is a string's raw text, without quotes.
 func (l *lexer) inside(v span) []byte {
 	if v.cut() {

@@ -18,7 +18,7 @@ func (s *Scanner) media(f *[nPartFields]span) bool {
 		letter byte
 	}{{pImage, lImage}, {pAudio, lAudio}, {pVideo, lVideo}, {pFile, lFile}} {
 		v := f[m.field]
-		if !s.present(v) {
+		if !s.says(v) {
 			continue
 		}
 		if s.identified(f) {
@@ -132,7 +132,7 @@ func (s *Scanner) payload(v span) span {
 	for w := s.enter(v); w.next(); {
 		switch string(w.name()) {
 		case "url", "data", "file_data", "file_id", "file_url":
-			if s.first(w.value) == '"' {
+			if s.first(w.value) == '"' && s.says(w.value) {
 				found = w.value
 			}
 		}

@@ -141,7 +141,7 @@ func (s *Scanner) seed(model uint64) uint64 {
 		seed = seed*0x9e3779b97f4a7c15 ^ salt
 	}
 	for _, f := range [...]field{fExtraKey, fAdapter} {
-		if v := s.fields[f]; s.present(v) && !v.cut() {
+		if v := s.sampled(f); s.says(v) && !v.cut() {
 			seed = (seed+uint64(f))*0x9e3779b97f4a7c15 ^ s.digested(v)
 		}
 	}
@@ -161,15 +161,31 @@ func (s *Scanner) maxTokens() int {
 // parameter reads a number from the request or from the object that some APIs
 // have for the parameters of sampling; 0 if it is in neither.
 func (s *Scanner) parameter(f field) int {
-	n := s.integer(s.fields[f])
-	if v := s.fields[fSampling]; n == 0 && s.first(v) == '{' {
+	if n := s.integer(s.fields[f]); n > 0 {
+		return n
+	}
+	return s.integer(s.sampling(f))
+}
+
+// sampled is a member of the request, or of its parameters of sampling.
+func (s *Scanner) sampled(f field) span {
+	if v := s.fields[f]; s.says(v) {
+		return v
+	}
+	return s.sampling(f)
+}
+
+// sampling is a member of the object that some APIs have for the parameters of
+// sampling.
+func (s *Scanner) sampling(f field) (found span) {
+	if v := s.fields[fSampling]; s.first(v) == '{' {
 		for w := s.enter(v); w.next(); {
-			if topField(w.name()) == f {
-				n = s.integer(w.value)
+			if topField(w.name()) == f && s.says(w.value) {
+				found = w.value
 			}
 		}
 	}
-	return n
+	return found
 }
 
 // digestOf hashes a string's text. It reports false for an empty or absent

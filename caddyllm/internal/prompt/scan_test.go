@@ -16,6 +16,8 @@ func TestKindIsRecognisedByTheEndOfThePath(t *testing.T) {
 		"/v1/chat/completions/":                  Chat,
 		"/openai/deployments/x/chat/completions": Chat,
 		"/v1/completions":                        Completions,
+		"/infill":                                Completions,
+		"/v2/models/ensemble/generate":           Generate,
 		"/v1/responses":                          Responses,
 		"/anthropic/v1/messages":                 Messages,
 		"/v1/messages/count_tokens":              Tokenize,

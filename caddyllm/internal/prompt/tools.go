@@ -26,8 +26,8 @@ func (s *Scanner) tool(v span, inner bool) {
 		if v.cut() {
 			return // it may still become a function
 		}
-		if s.first(f[tCredential]) != 0 {
-			s.uncredentialed(v)
+		if s.first(f[tPassing]) != 0 {
+			s.without(v, func(name []byte) bool { return toolFieldOf(name) == tPassing })
 			return
 		}
 		s.value(v)
@@ -49,23 +49,4 @@ func (s *Scanner) tool(v span, inner bool) {
 	if !v.cut() {
 		s.mark('}')
 	}
-}
-
-// uncredentialed feeds one of the engine's own tools without what it shows to
-// others.
-func (s *Scanner) uncredentialed(v span) {
-	if !s.few(v) {
-		s.value(v)
-		return
-	}
-	s.mark('{')
-	for w := s.enter(v); w.next(); {
-		if toolFieldOf(w.name()) == tCredential || overridden(w) {
-			continue
-		}
-		s.mark(lString)
-		s.text(w.key)
-		s.value(w.value)
-	}
-	s.mark('}')
 }

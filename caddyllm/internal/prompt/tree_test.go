@@ -82,13 +82,16 @@ func (n *node) unique() (keys []string, members []*node) {
 
 func (n *node) is(kind byte) bool { return n != nil && n.kind == kind }
 func (n *node) present() bool     { return n != nil && n.raw != "null" }
+func (n *node) says() bool        { return n.present() && n.raw != `""` }
 
-// fieldsOf is an object's members by field, the last of duplicates.
+// fieldsOf is an object's members by field, the last of duplicates; of several
+// names for one field, those that say nothing leave it to another.
 func fieldsOf[F ~uint8](n *node, of func([]byte) F) map[F]*node {
-	m := map[F]*node{}
+	m, names := map[F]*node{}, map[F]string{}
 	for i, key := range n.keys {
-		if f := of([]byte(key)); f != 0 {
-			m[f] = n.members[i]
+		f := of([]byte(key))
+		if name, ok := names[f]; f != 0 && (!ok || name == key || n.members[i].says()) {
+			m[f], names[f] = n.members[i], key
 		}
 	}
 	return m

@@ -102,7 +102,7 @@ func (w *twin) reading(letter byte, n *node) {
 func (w *twin) options(f map[field]*node) {
 	for _, option := range options {
 		n := f[option]
-		if !n.present() {
+		if !n.present() || (n.is('{') || n.is('[')) && len(n.members) == 0 {
 			continue
 		}
 		if (option == fReasoning || option == fOutputConfig) && n.is('{') {
@@ -160,19 +160,13 @@ func (w *twin) tool(n *node, inner bool) {
 	f := fieldsOf(n, toolFieldOf)
 	if !inner && !f[tFunction].present() && !f[tName].present() {
 		keys, members := n.unique()
-		if f[tCredential] == nil || len(n.members) > maxUnordered {
-			w.value(n)
-			return
-		}
-		w.mark('{')
+		shown := &node{kind: '{'}
 		for i, m := range members {
-			if keys[i] != "headers" && keys[i] != "authorization" {
-				w.mark('"')
-				w.text(keys[i])
-				w.value(m)
+			if keys[i] != "headers" && keys[i] != "authorization" && keys[i] != "cache_control" {
+				shown.keys, shown.members = append(shown.keys, keys[i]), append(shown.members, m)
 			}
 		}
-		w.mark('}')
+		w.value(shown)
 		return
 	}
 	w.mark('{')
@@ -336,13 +330,24 @@ func (w *twin) part(n *node, joined bool, nesting int) bool {
 		return false
 	}
 	f := fieldsOf(n, partFieldOf)
+	medium := f[pImage].says() || f[pAudio].says() || f[pVideo].says()
+	if f[pText].is('"') {
+		if !medium {
+			return w.words(f[pText], joined)
+		}
+		if f[pText].says() {
+			w.words(f[pText], joined)
+		}
+	}
 	switch {
-	case f[pText].is('"'):
-		return w.words(f[pText], joined)
 	case f[pEmbeds].present():
 		w.embeds(f[pEmbeds])
 	case f[pThinking].is('"'):
 		w.reading('h', f[pThinking])
+	case f[pType].is('"') && f[pType].text == "tool_result" && !f[pContent].present():
+		w.mark('o')
+		w.labelled('d', f[pID])
+		w.found = true
 	case f[pContent].present() && nesting < 4:
 		w.mark('o')
 		w.labelled('d', f[pID])
@@ -354,7 +359,14 @@ func (w *twin) part(n *node, joined bool, nesting int) bool {
 		w.reading('g', f[pInput])
 	default:
 		if !w.picture(f) {
-			w.reading('x', n)
+			shown := &node{kind: '{'}
+			keys, members := n.unique()
+			for i, m := range members {
+				if keys[i] != "cache_control" {
+					shown.keys, shown.members = append(shown.keys, keys[i]), append(shown.members, m)
+				}
+			}
+			w.reading('x', shown)
 		}
 	}
 	return false
@@ -432,6 +444,7 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 		}
 	case Completions:
 		w.options(f)
+		w.batch(f[fPrefix])
 		w.batch(f[fPrompt])
 		w.embeds(f[fEmbeds])
 	case Rerank, Score:

@@ -11,7 +11,7 @@ import (
 func (w *twin) picture(f map[partField]*node) bool {
 	id := f[pUUID]
 	for i, from := range []partField{pImage, pAudio, pVideo, pFile} {
-		if f[from].present() {
+		if f[from].says() {
 			w.media("iavF"[i], f[from], id)
 			return true
 		}
@@ -59,7 +59,7 @@ func (w *twin) media(letter byte, n, id *node) {
 		for i, key := range payload.keys {
 			switch key {
 			case "url", "data", "file_data", "file_id", "file_url":
-				if n.members[i].is('"') {
+				if n.members[i].is('"') && n.members[i].says() {
 					payload = n.members[i]
 				}
 			}

@@ -1,5 +1,7 @@
 package prompt
 
+import "bytes"
+
 // walk goes through the members of an object or the elements of an array.
 type walk struct {
 	l       *lexer
@@ -68,7 +70,7 @@ func (w *walk) fail(i int) bool {
 }
 
 // note puts the values of an object's members into out, by the field that their
-// names are, the last of duplicates, and returns a bit for each field that there
+// names are, the last of duplicates (see again), and returns a bit for each field that there
 // is. It is a walk as well, one whose state stays in registers.
 func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint64) {
 	body, marks, m := l.body, l.marks, v.mark
@@ -103,7 +105,7 @@ func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint
 		if !key.clean() {
 			name = l.spelled(name)
 		}
-		if f := of(name); f != 0 {
+		if f := of(name); f != 0 && (noted&(1<<f) == 0 || l.says(value) || l.again(v, name, out[f])) {
 			out[f] = value
 			noted |= 1 << f
 		}
@@ -118,6 +120,20 @@ func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint
 	}
 	l.fail(i)
 	return noted
+}
+
+// again reports whether the member of v with the value before has this name too:
+// then it is a duplicate, of which the last counts. Of several names for one
+// thing, one that says nothing doesn't take from what another one said: clients
+// write all members of a structure out.
+func (l *lexer) again(v span, name []byte, before span) bool {
+	name = append(make([]byte, 0, maxName), name...)
+	for w := l.enter(v); w.next(); {
+		if w.value.from == before.from {
+			return bytes.Equal(w.name(), name)
+		}
+	}
+	return false
 }
 
 // maxName is longer than any name of interest.
