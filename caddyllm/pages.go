@@ -15,8 +15,8 @@ import (
 )
 
 // defaultPaths are where engines have their metrics: nearly all at the first,
-// trtllm-serve, which has JSON there, at the second.
-var defaultPaths = []string{"/metrics", "/prometheus/metrics"}
+// trtllm-serve, which has JSON there, at the second, NIM at the third.
+var defaultPaths = []string{"/metrics", "/prometheus/metrics", "/v1/metrics"}
 
 // anyUpstream stands in metrics_url for all that aren't named.
 const anyUpstream = "*"

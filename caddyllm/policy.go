@@ -52,8 +52,8 @@ type LLMPrefix struct {
 
 	// The path of the upstreams' metrics, with a query if they need one, or
 	// `off` to rely on own traffic alone. One redirect to the same host and port is followed. Default:
-	// `/metrics`, and `/prometheus/metrics` for upstreams that have no page
-	// there.
+	// `/metrics`, and `/prometheus/metrics` or `/v1/metrics` for upstreams that
+	// have no page there.
 	Scrape string `json:"scrape,omitempty"`
 
 	// How often each upstream's metrics are fetched, 50ms to 1m, with a

@@ -125,6 +125,27 @@ var dialects = [...]dialect{
 		"request_input_length_sum":     {field: promptTokens},
 		"request_generated_tokens_sum": {field: outputTokens},
 	}},
+	{"lmdeploy", []string{"lmdeploy:", "lmdeploy_"}, ofVLLM},
+	{"aphrodite", []string{"aphrodite:", "aphrodite_"}, ofVLLM},
+	{"fastdeploy", []string{"fastdeploy:", "fastdeploy_"}, ofVLLM},
+	{"nim", []string{bare}, ofVLLM},
+}
+
+// bare is the prefix of names that have none. They are so common that a page
+// must have both gauges of the queue to be of an engine.
+const bare = ""
+
+// ofVLLM are the names of engines that have taken them over from vLLM.
+var ofVLLM = map[string]series{
+	"num_requests_waiting": {field: waiting},
+	"num_requests_running": {field: running},
+	"num_requests_swapped": {field: waitingElse},
+	"gpu_cache_usage_perc": {field: usage},
+	"prompt_tokens":        {field: promptTokens},
+	"generation_tokens":    {field: outputTokens},
+	"num_preemptions":      {field: preemptions},
+	"prefix_cache_hits":    {field: hits},
+	"prefix_cache_queries": {field: queries},
 }
 
 var (

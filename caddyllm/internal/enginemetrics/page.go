@@ -21,7 +21,8 @@ var ErrTooLarge = errors.New("metrics page is too large")
 // Page is what one metrics page told.
 type Page struct {
 	// Engine is the dialect that Load was read from: "vllm", "sglang",
-	// "trtllm", "triton", "llamacpp" or "tgi"; empty if the page has no name
+	// "trtllm", "triton", "llamacpp", "tgi", "lmdeploy", "aphrodite",
+	// "fastdeploy" or "nim"; empty if the page has no name
 	// of any of them.
 	Engine string
 	// Load is unknown in all that the page doesn't say, or says in numbers

@@ -113,6 +113,27 @@ llamacpp:prompt_tokens_cached_total 5
 llamacpp:prompt_tokens_seconds 812.5
 llamacpp:tokens_predicted_total 60`,
 			route.Load{Running: k(3), Waiting: k(7), PrefixHits: k(5), PrefixQueries: k(9), PromptTokens: k(9), OutputTokens: k(60)}},
+		{"LMDeploy", "lmdeploy", `
+lmdeploy:num_requests_finished{engine="0",model_name="m"} 9
+lmdeploy:num_requests_unfinished{engine="0",model_name="m"} 10
+lmdeploy:num_requests_running{engine="0",model_name="m"} 3
+lmdeploy:num_requests_waiting{engine="0",model_name="m"} 7
+lmdeploy:gpu_cache_usage_perc{engine="0",model_name="m"} 0.5
+lmdeploy:prompt_tokens_total{engine="0",model_name="m"} 100
+lmdeploy:iteration_tokens_total_sum{engine="0",model_name="m"} 5`,
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5), PromptTokens: k(100)}},
+		{"NIM, whose names have no prefix", "nim", `
+gpu_cache_usage_perc{model_name="m"} 0.5
+num_requests_running{model_name="m"} 3
+num_requests_waiting{model_name="m"} 7
+num_request_max{model_name="m"} 256
+generation_tokens_total{model_name="m"} 100`,
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5), OutputTokens: k(100)}},
+		{"a name without a prefix is not enough", "", "prompt_tokens_total 5\nnum_requests_running 3\n", route.Load{}},
+		{"a gateway's own names beside vLLM's", "vllm", goodPage + "num_requests_running 1\nnum_requests_waiting 0\n",
+			route.Load{Running: k(3), Waiting: k(7), KVUsage: k(0.5)}},
+		{"FastDeploy", "fastdeploy", "fastdeploy:num_requests_running 3\nfastdeploy:num_requests_waiting 7\n", route.Load{Running: k(3), Waiting: k(7)}},
+		{"Aphrodite", "aphrodite", "aphrodite:num_requests_running 3\naphrodite:num_requests_waiting 7\n", route.Load{Running: k(3), Waiting: k(7)}},
 		{"TGI", "tgi", `
 tgi_queue_size 7
 tgi_batch_current_size 3

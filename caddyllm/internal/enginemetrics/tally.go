@@ -98,7 +98,7 @@ func (p *parser) finish() Page {
 		for f := range t {
 			named = named || t[f].seen()
 		}
-		if !named {
+		if !named || dialects[d].prefixes[0] == bare && !(t[waiting].seen() && t[running].seen()) {
 			continue
 		}
 		load := loadOf(t)
