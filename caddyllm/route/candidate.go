@@ -117,7 +117,7 @@ func (r *Router) saw() {
 }
 
 // Of hundreds of upstreams most hold nothing of a prompt, and have nothing to see
-// to: they are calm. Their candidates are alike and stay from one decision to the
+// to: they are calm, whatever they have to do. Their candidates are alike and stay from one decision to the
 // next, so that a decision takes time for the others alone.
 
 // unmoved is the candidate of a calm upstream that holds nothing of the prompt.
@@ -129,15 +129,21 @@ func unmoved(u *upstream, known bool) candidate {
 func (u *upstream) stir() { *u.calm = never }
 
 // calmDown makes an upstream calm if there is nothing to see to: as long as its page
-// counts, or until the next one.
-func (u *upstream) calmDown(now time.Duration) {
+// counts, or until the next one, and no longer than its queue can be left alone.
+func (u *upstream) calmDown(now time.Duration, flights []flight) {
+	until := -never
 	switch {
-	case len(u.queue) > 0 || u.failures > 0 || u.stalled || u.asleep || u.slot < 0:
+	case u.failures > 0 || u.stalled || u.asleep || u.slot < 0:
+		return
 	case u.known(now):
-		*u.calm = u.pageCount
-	case now > u.pageCount:
-		*u.calm = -never
+		until = u.pageCount
+	case now <= u.pageCount:
+		return
 	}
+	if len(u.queue) > 0 {
+		until = min(until, u.quiet(flights))
+	}
+	*u.calm = until
 }
 
 // look brings the candidates that aren't unmoved up to date: the state of their
@@ -232,7 +238,7 @@ func (r *Router) seeTo(now time.Duration, t *Target, c *candidate) {
 			c.rank = max(c.rank, suspect)
 		}
 	}
-	u.calmDown(now)
+	u.calmDown(now, r.flights)
 }
 
 // guess is what others bring to an upstream whose load is unknown: what they

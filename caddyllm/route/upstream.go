@@ -147,6 +147,7 @@ func (u *upstream) enqueue(now time.Duration, place uint32, f *flight) {
 // decode moves a request, and those before it whose first tokens can't be
 // seen, from the queue to the batch: engines begin requests as they came.
 func (u *upstream) decode(now time.Duration, place uint32, flights []flight) {
+	u.stir()
 	kept := u.queue[:0]
 	passed := false
 	for _, p := range u.queue {
@@ -194,6 +195,7 @@ func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 	}
 	for i, p := range u.queue {
 		if p == place {
+			u.stir()
 			u.popular.leave(f.chain, f.counted)
 			u.queue = append(u.queue[:i], u.queue[i+1:]...)
 			u.waiting -= f.sequences
@@ -210,6 +212,15 @@ func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 		}
 	}
 	u.settle()
+}
+
+// quiet is until when time alone changes nothing of a queue: its first is to be seen
+// when it begins, and is begun, and it is too early to say that nothing comes of it.
+func (u *upstream) quiet(flights []flight) time.Duration {
+	if u.begun == 0 || !flights[u.queue[0]].stream {
+		return never
+	}
+	return u.life + stallMin
 }
 
 // settle ends the drift of sums of floats where they are known to be zero.
