@@ -53,6 +53,7 @@ type outlook struct {
 	prompt  float64 // tokens
 	block   float64 // tokens
 	unknown others  // what others bring where no page counts
+	usual   burden  // of those that serve, where one refuses
 	least   float64 // S' where it is least
 	apart   float64 // how far first tokens come one by one
 	own     own     // of the length last asked for
@@ -118,6 +119,7 @@ func (r *Router) weigh(now time.Duration, q *Request, targets []Target) outlook 
 	if o.peers {
 		r.foreknow(now, q, &o)
 	}
+	r.findUsual(now, &o)
 	least := r.least(&o)
 	lead := o.best
 	best := &r.candidates[lead]
@@ -228,13 +230,9 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 	u := c.up
 	own := r.ownOf(c, o)
 	t.prompt, t.matched, t.work, t.worth = o.prompt, own.matched, own.work, own.worth
-	brought := o.unknown
-	if c.known {
-		brought = u.brought
-	}
-	queued, running := brought.waiting*r.answers.work, brought.running
+	others := r.broughtTo(c, o)
 	if t.coming, t.again = 0, 0; o.peers {
-		queued, running, t.coming = u.company.queued, u.company.running, u.company.coming
+		t.coming = u.company.coming
 		if !c.owned {
 			t.again = o.again * u.pace
 		}
@@ -245,9 +243,13 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 	if len(u.queue) > 0 || u.decoding > 0 {
 		t.ahead, t.step, joining = u.turn(now, pace, o.apart, r.flights)
 	}
-	t.ahead += queued
+	t.ahead += others.queued
+	running := float64(u.decoding) + others.running
+	if o.usual != (burden{}) && recently(now, u.refusedAt) {
+		t.ahead, running = max(t.ahead, o.usual.queued), max(running, o.usual.running)
+	}
 	t.memory = r.memoryWait(u, o.prompt, c.known)
-	t.strain = stall * (float64(u.decoding) + running) * pace
+	t.strain = stall * running * pace
 	t.stalls = t.strain*(t.worth-(1-unavoidable)*o.least) + t.again
 	if t.coming > 0 {
 		// Who meets theirs in the same instant waits for it, or it waits for us.

@@ -120,6 +120,7 @@ func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
 		// this clears no failure. But a probe that told nothing needn't be
 		// waited for.
 		u.probed = never
+		r.refused(now, u)
 	case Cancelled:
 	}
 	r.release(now, place, f, end)

@@ -58,6 +58,8 @@ type Router struct {
 	answers answers
 	peers   peers
 
+	refusedAt time.Duration // when an upstream last refused a request
+
 	// Scratch of one decision, kept so that deciding allocates nothing.
 	held       []int32
 	candidates []candidate // of the last targets, by position
@@ -97,6 +99,7 @@ func New(o Options) *Router {
 		peers:       newPeers(),
 		apart:       apart{should: apartPrior},
 		swept:       never,
+		refusedAt:   never,
 		offered:     never,
 		ratesAt:     never,
 		rates:       rates{priorSpeed.rate(), priorSpeed.rate()},

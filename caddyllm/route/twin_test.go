@@ -68,6 +68,7 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 	if o.peers = r.peers.count() > 1; o.peers {
 		r.foreknow(now, q, &o)
 	}
+	r.findUsual(now, &o)
 	o.least = math.Inf(1)
 	for i := range all {
 		o.least = min(o.least, r.own(&all[i], &o).worth)

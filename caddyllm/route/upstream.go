@@ -59,6 +59,7 @@ type history struct {
 	lastToken time.Duration // the last first token of a stream
 
 	failedAt  time.Duration
+	refusedAt time.Duration // a request, since it last served one
 	suspended time.Duration // until then it is a last resort
 	probed    time.Duration // when one request was last sent to see, never if none since
 	life      time.Duration // the last sign that it computes
@@ -111,7 +112,7 @@ func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
 		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, pageCount: never, frozen: -never,
 		headSince: never, pulse: &Pulse{epoch: r.clock.epoch}, calm: calm,
 		history: &history{
-			id: id, popular: &r.popular, factor: 1, speed: priorSpeed, lastToken: never, failedAt: never, suspended: never,
+			id: id, popular: &r.popular, factor: 1, speed: priorSpeed, lastToken: never, failedAt: never, refusedAt: never, suspended: never,
 			probed: never, life: never, recovered: never, scraped: never, movedAt: never,
 		},
 	}

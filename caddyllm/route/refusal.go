@@ -1,0 +1,58 @@
+package route
+
+import "time"
+
+// A server that refuses what others serve, since it has another model or key, is
+// done with each request at once, and so looks like the idlest of all. What it
+// turned away would keep it as busy as the others: until it serves again, or for a
+// while, it counts as no less busy than they are. That takes no trust away: what
+// is refused may be the client's fault.
+
+// refusedFor is for how long a refusal counts.
+const refusedFor = probeEvery
+
+// burden is what an upstream has to do.
+type burden struct {
+	queued  float64 // prefill tokens without a first token
+	running float64 // requests with one
+}
+
+func (r *Router) refused(now time.Duration, u *upstream) { u.refusedAt, r.refusedAt = now, now }
+
+func recently(now, then time.Duration) bool { return now-then >= 0 && now-then < refusedFor }
+
+// findUsual finds the mean burden of the candidates that don't refuse, where one
+// does.
+func (r *Router) findUsual(now time.Duration, o *outlook) {
+	o.usual = burden{}
+	if !recently(now, r.refusedAt) {
+		return
+	}
+	serving := 0.0
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		if recently(now, c.up.refusedAt) {
+			continue
+		}
+		serving++
+		b := r.broughtTo(c, o)
+		o.usual.queued += b.queued + c.up.queued
+		o.usual.running += b.running + float64(c.up.decoding)
+	}
+	if serving > 0 {
+		o.usual.queued /= serving
+		o.usual.running /= serving
+	}
+}
+
+// broughtTo is what others have a candidate do.
+func (r *Router) broughtTo(c *candidate, o *outlook) burden {
+	if o.peers {
+		return burden{c.up.company.queued, c.up.company.running}
+	}
+	brought := o.unknown
+	if c.known {
+		brought = c.up.brought
+	}
+	return burden{brought.waiting * r.answers.work, brought.running}
+}
