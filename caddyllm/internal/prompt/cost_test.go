@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -81,6 +82,19 @@ func TestWideObjectsAndLongListsAreRead(t *testing.T) {
 	p, status := s.Scan(Chat, []byte(wide), true, 64)
 	if status != OK || len(p.Chain) < 1000 {
 		t.Errorf("status %d, %d blocks; want OK and more than 1000", status, len(p.Chain))
+	}
+}
+
+// Members of one name that say nothing are compared with the one before, not
+// looked for from the beginning.
+func TestFC30ManyMembersThatSayNothing(t *testing.T) {
+	for _, piece := range []string{`"content":null,`, `"content":"",`, `"content" : "" ,`, `"c\u006fntent":"",`, `"content":[],"content":null,`} {
+		var s Scanner
+		body := `{"messages":[{` + strings.Repeat(piece, 400_000) + `"content":"a"}]}`
+		p, status := s.Scan(Chat, []byte(body), true, 64)
+		if want, _ := new(Scanner).Scan(Chat, []byte(`{"messages":[{"content":"a"}]}`), true, 64); status != OK || !slices.Equal(p.Chain, want.Chain) || p.Bytes != want.Bytes {
+			t.Errorf("%s: status %d, %d bytes, want %d", piece, status, p.Bytes, want.Bytes)
+		}
 	}
 }
 

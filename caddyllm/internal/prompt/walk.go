@@ -105,7 +105,7 @@ func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint
 		if !key.clean() {
 			name = l.spelled(name)
 		}
-		if f := of(name); f != 0 && (noted&(1<<f) == 0 || l.says(value) || l.again(v, name, out[f])) {
+		if f := of(name); f != 0 && (noted&(1<<f) == 0 || l.says(value) || l.again(name, out[f])) {
 			out[f] = value
 			noted |= 1 << f
 		}
@@ -122,18 +122,20 @@ func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint
 	return noted
 }
 
-// again reports whether the member of v with the value before has this name too:
-// then it is a duplicate, of which the last counts. Of several names for one
-// thing, one that says nothing doesn't take from what another one said: clients
-// write all members of a structure out.
-func (l *lexer) again(v span, name []byte, before span) bool {
-	name = append(make([]byte, 0, maxName), name...)
-	for w := l.enter(v); w.next(); {
-		if w.value.from == before.from {
-			return bytes.Equal(w.name(), name)
-		}
+// again reports whether before is the value of a member of this name too: then
+// the one at hand is a duplicate, of which the last counts. Of several names for
+// one thing, one that says nothing doesn't take from what another one said:
+// clients write all members of a structure out. It looks back from the value, as
+// an object may have nothing but such members.
+func (l *lexer) again(name []byte, before span) bool {
+	end := bytes.LastIndexByte(l.body[:before.from], '"')
+	// No name of interest has a quote in it, escaped or not.
+	raw := l.body[bytes.LastIndexByte(l.body[:end], '"')+1 : end]
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return bytes.Equal(raw, name)
 	}
-	return false
+	name = append(make([]byte, 0, maxName), name...) // it may be where spelled writes
+	return bytes.Equal(l.spelled(raw), name)
 }
 
 // maxName is longer than any name of interest.
