@@ -43,6 +43,11 @@ var desks = sync.Pool{New: func() any { return new(desk) }}
 func (p *LLMPrefix) Select(pool reverseproxy.UpstreamPool, r *http.Request, w http.ResponseWriter) *reverseproxy.Upstream {
 	f, ok := r.Context().Value(flightKey{p}).(*flight)
 	if !ok {
+		if !slices.ContainsFunc(pool, (*reverseproxy.Upstream).Available) {
+			// The body stays unread: whoever serves the request instead may need it,
+			// and nobody must wait for it to be told that there is no upstream.
+			return nil
+		}
 		f = p.takeOff(r)
 	}
 	return f.next(pool, r, w)

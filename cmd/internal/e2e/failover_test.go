@@ -88,3 +88,33 @@ func TestFailoverToAnotherPoolTakesTheBodyAlong(t *testing.T) {
 		})
 	}
 }
+
+// A backup of another policy gets the body that nobody has read: of a pool that is
+// known to be dead none is asked for.
+func TestABackupOfAnyPolicyGetsTheBodyOfADeadPool(t *testing.T) {
+	backup := newEngines(t, 1)[0]
+	g := site{
+		upstreams: []string{deadAddress(t)}, proxy: "fail_duration 1h",
+		before: "handle_errors {\n reverse_proxy " + backup.addr + " {\n lb_policy first\n}\n}",
+	}.start(t)
+	g.get("/v1/models") // nobody answers, and that is remembered
+	body := chat(user(text("unread", 20_000)), nil)
+	for _, length := range []int64{int64(len(body)), -1} {
+		req, err := http.NewRequest(http.MethodPost, "http://gateway/v1/chat/completions", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = length
+		req.Header.Set("Content-Type", "application/json")
+		before := backup.count()
+		a, err := g.do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := backup.seen()
+		if a.status != 200 || len(seen) != before+1 || !bytes.Equal(seen[before].body, body) || seen[before].length != length {
+			t.Errorf("a body of length %d: status %d, and %d requests at the backup: %.200s", length, a.status, len(seen)-before, a.body)
+		}
+	}
+	g.idle()
+}
