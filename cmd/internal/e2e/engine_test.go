@@ -50,7 +50,7 @@ func newEngines(t *testing.T, n int, opts ...func(*simOptions)) []*engine {
 	engines := make([]*engine, n)
 	for i := range engines {
 		e := &engine{name: fmt.Sprintf("U%d", i+1), sim: newSim(t, opts...)}
-		e.server = httptest.NewServer(e)
+		e.server = serve(t, e)
 		e.addr = e.server.Listener.Addr().String()
 		t.Cleanup(func() {
 			e.release()
@@ -219,15 +219,4 @@ vllm:num_requests_running{engine="0",model_name="bench"} %d.0
 # TYPE vllm:num_requests_waiting gauge
 vllm:num_requests_waiting{engine="0",model_name="bench"} %d.0
 `, running, waiting)
-}
-
-// deadAddress is one that refuses connections.
-func deadAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -198,19 +199,45 @@ func (g *gateway) get(path string) answer {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	a, err := g.do(req)
-	// A server that a reload shuts down closes connections on which no request
-	// has arrived yet, and one may be on its way.
-	for range 3 {
-		if !errors.Is(err, io.EOF) {
-			break
-		}
-		a, err = g.do(req)
-	}
+	var a answer
+	err = again(func() error { a, err = g.do(req); return err })
 	if err != nil {
 		g.t.Fatalf("GET %s: %v", path, err)
 	}
 	return a
+}
+
+// insist is post after a reload.
+func (g *gateway) insist(path string, body []byte) (a answer) {
+	g.t.Helper()
+	err := again(func() error {
+		req, err := http.NewRequest(http.MethodPost, "http://gateway"+path, bytes.NewReader(body))
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		a, err = g.do(req)
+		return err
+	})
+	if err != nil {
+		g.t.Fatalf("POST %s: %v", path, err)
+	}
+	return a
+}
+
+// again does what a reload may cut off: a server that is shut down closes
+// connections on which no request has arrived yet, and one may be on its way.
+// Clients ask again then.
+func again(ask func() error) (err error) {
+	for range 10 {
+		err = ask()
+		// The last one is http's, which exports none.
+		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) &&
+			(err == nil || !strings.Contains(err.Error(), "server closed idle connection")) {
+			break
+		}
+	}
+	return err
 }
 
 // metric sums the series of a name whose labels contain all of want.

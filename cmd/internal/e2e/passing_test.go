@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -204,7 +203,7 @@ func TestFC77RetryGoesSomewhereElse(t *testing.T) {
 	}
 
 	// What is not decided by a prompt is retried elsewhere too.
-	resetting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reset(0)(w, r) }))
+	resetting := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reset(0)(w, r) }))
 	defer resetting.Close()
 	other := newEngines(t, 1)
 	g = site{upstreams: []string{resetting.Listener.Addr().String(), other[0].addr}, proxy: "lb_retries 2"}.start(t)

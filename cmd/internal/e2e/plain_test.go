@@ -238,10 +238,7 @@ func TestAnswersPassAsThroughPlainCaddy(t *testing.T) {
 // oddUpstream answers by the seed that a request names, in any frames that HTTP
 // has and some that it hasn't.
 func oddUpstream(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	t.Cleanup(func() { l.Close() })
 	go func() { // ends with the listener
 		for {

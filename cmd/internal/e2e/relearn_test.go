@@ -1,34 +1,12 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 )
-
-// insist is post after a reload, which closes connections that a request may be
-// on its way on: clients ask again then.
-func (g *gateway) insist(path string, body []byte) answer {
-	g.t.Helper()
-	for try := 0; ; try++ {
-		req, err := http.NewRequest(http.MethodPost, "http://gateway"+path, bytes.NewReader(body))
-		if err != nil {
-			g.t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		a, err := g.do(req)
-		if err == nil {
-			return a
-		}
-		if try == 3 {
-			g.t.Fatalf("POST %s: %v", path, err)
-		}
-	}
-}
 
 // FC-89: a reload keeps what was learned, a restart begins anew, and what no
 // config uses any more is given up.

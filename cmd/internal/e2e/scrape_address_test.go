@@ -22,11 +22,7 @@ import (
 // serveAt serves h on an address until the test ends.
 func serveAt(t *testing.T, address string, h http.Handler) {
 	t.Helper()
-	network := "tcp"
-	if path, ok := strings.CutPrefix(address, "unix/"); ok {
-		network, address = "unix", path
-	}
-	l, err := net.Listen(network, address)
+	l, err := listenAt(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +86,7 @@ func TestFC93PortRange(t *testing.T) {
 		}
 		var listeners []net.Listener
 		for i := range 4 {
-			if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", low+i)); err == nil {
+			if l, err := listenAt(fmt.Sprintf("127.0.0.1:%d", low+i)); err == nil {
 				listeners = append(listeners, l)
 			}
 		}
@@ -118,7 +114,7 @@ func TestFC93PortRange(t *testing.T) {
 // protocol: a scrape goes the way of a request.
 func TestFC93Transports(t *testing.T) {
 	faces := newFaces(t, 1)
-	secure := httptest.NewUnstartedServer(faces[0])
+	secure := &httptest.Server{Listener: listen(t), Config: &http.Server{Handler: faces[0]}}
 	secure.StartTLS()
 	defer secure.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
@@ -126,15 +122,8 @@ func TestFC93Transports(t *testing.T) {
 	if err := os.WriteFile(ca, block, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain, announced := listen(t), listen(t)
 	serveOn(t, plain, faces[0])
-	announced, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	serveOn(t, proxyProtocolListener{announced}, faces[0])
 	for _, c := range []struct {
 		name, upstream, dial, transport string

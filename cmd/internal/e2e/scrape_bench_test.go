@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +28,7 @@ func newFaces(t *testing.T, n int, opts ...func(*simOptions)) []*face {
 	for i, e := range newEngines(t, n, opts...) {
 		f := &face{engine: e}
 		f.show(quietPage(0, 0))
-		server := httptest.NewServer(f)
+		server := serve(t, f)
 		t.Cleanup(func() {
 			server.CloseClientConnections()
 			server.Close()

@@ -25,16 +25,20 @@ func TestFC90MetricsSurviveReloads(t *testing.T) {
 		return n
 	}
 	for i := range 5 {
-		text := g.text + second
+		config := g.text + second
 		if i%2 == 1 {
-			text = g.text
+			config = g.text
 		}
-		if err := load(text); err != nil {
+		if err := load(config); err != nil {
 			t.Fatalf("reload %d: %v", i, err)
 		}
 		g.becomes(true, faceAddrs(faces)...)
 		scrapes := total("scrapes_total")
-		g.cold(fmt.Sprint("reload", i), 3, faces)
+		for n := range 3 {
+			if a := g.insist("/v1/chat/completions", chat(user(text(fmt.Sprint("reload", i, n), 400)), nil)); a.status != 200 {
+				t.Fatalf("reload %d: status %d: %.200s", i, a.status, a.body)
+			}
+		}
 		if n := total("decisions_total"); n < float64(3*(i+1)) {
 			t.Errorf("reload %d: %v decisions are counted, want 3 for each reload", i, n)
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,17 +239,24 @@ func TestEventsEndWithTheConfig(t *testing.T) {
 	g, _ := newOperated(t, site{upstreams: addrs(newEngines(t, 2))})
 	g.post("/v1/chat/completions", chat(user(text("reload", 400)), nil))
 	for range 2 {
-		res, err := g.client.Get("http://gateway/llm/events")
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewReader(res.Body)
-		if line, err := lines.ReadString('\n'); err != nil || line != "retry: 1000\n" {
-			t.Fatalf("a stream begins with %q, %v", line, err)
-		}
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
+		var res *http.Response
+		var lines *bufio.Reader
+		var first, line string
+		err := again(func() (err error) {
+			if res, err = g.client.Get("http://gateway/llm/events"); err != nil {
+				return err
+			}
+			body := res.Body
+			t.Cleanup(func() { body.Close() })
+			lines = bufio.NewReader(body)
+			if first, err = lines.ReadString('\n'); err != nil {
+				return err
+			}
+			line, err = lines.ReadString('\n')
+			return err
+		})
+		if err != nil || first != "retry: 1000\n" {
+			t.Fatalf("a stream begins with %q, %v", first, err)
 		}
 		if s := operators(t, strings.TrimPrefix(line, "data: ")).States[0]; len(s.Last) != 1 || len(s.Upstreams) != 2 {
 			t.Errorf("the first event is %s", line)
@@ -260,6 +268,5 @@ func TestEventsEndWithTheConfig(t *testing.T) {
 		if _, err := io.Copy(io.Discard, lines); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("the reload ends a stream with %v", err)
 		}
-		res.Body.Close()
 	}
 }
