@@ -11,7 +11,8 @@ type speed struct {
 
 // priorSpeed is believed before the first tokens come: 10,000 tokens a second,
 // between a large model on four older GPUs and a small one on a newer (5,000 to
-// 50,000). It weighs as much as 5,000 tokens seen.
+// 50,000). It weighs as much as 5,000 tokens seen by all upstreams together:
+// were it each one's, 64 of them would believe it for thousands of requests.
 var priorSpeed = speed{work: 5000, took: 0.5}
 
 const (
@@ -39,7 +40,12 @@ func (s *speed) add(work, took float64) {
 	s.samples++
 }
 
-func (s *speed) rate() float64 { return min(max(s.work/s.took, speedMin), speedMax) }
+func (s *speed) rate() float64 {
+	if s.took <= 0 {
+		s = &priorSpeed
+	}
+	return min(max(s.work/s.took, speedMin), speedMax)
+}
 
 // learnRate takes a first token as a sample: the request's work was done since
 // its step began, or since the first token before it. Of several in one step
@@ -111,8 +117,8 @@ func (u *upstream) judgedRate(now time.Duration, all rates) float64 {
 // lookAtRates looks at the upstreams whose speed is known; if there are none,
 // at all.
 func (r *Router) lookAtRates(now time.Duration) rates {
-	var known, any speed
-	best := 0.0
+	var known speed
+	any, best := priorSpeed, 0.0
 	for _, u := range r.upstreams {
 		if u == nil {
 			continue
@@ -126,9 +132,6 @@ func (r *Router) lookAtRates(now time.Duration) rates {
 		}
 	}
 	if best == 0 {
-		if any.took <= 0 {
-			any = priorSpeed
-		}
 		return rates{any.rate(), any.rate()}
 	}
 	all := rates{known.rate(), best}

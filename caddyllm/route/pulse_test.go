@@ -28,9 +28,11 @@ func TestAPromptJoinsTheStepThatEndsFirst(t *testing.T) {
 	q := prompt("new", 1)
 	terms := d.r.Explain(d.now, q, d.targets)
 	if near(terms[0].Step, 0.010) && near(terms[1].Step, 0.040) {
-		if got := d.pick(q).Index; got != 0 {
-			t.Errorf("the prompt goes to %d, whose step ends last", got)
+		c := d.pick(q)
+		if c.Index != 0 {
+			t.Errorf("the prompt goes to %d, whose step ends last", c.Index)
 		}
+		d.r.FirstByte(d.now.Add(2*step), c.Ticket)
 	} else {
 		t.Errorf("steps end in %.3f and %.3f s, want 0.010 and 0.040", terms[0].Step, terms[1].Step)
 	}

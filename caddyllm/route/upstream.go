@@ -112,7 +112,7 @@ func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
 		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, pageCount: never, frozen: -never,
 		headSince: never, pulse: &Pulse{epoch: r.clock.epoch}, calm: calm,
 		history: &history{
-			id: id, popular: &r.popular, factor: 1, speed: priorSpeed, lastToken: never, failedAt: never, refusedAt: never, suspended: never,
+			id: id, popular: &r.popular, factor: 1, lastToken: never, failedAt: never, refusedAt: never, suspended: never,
 			probed: never, life: never, recovered: never, scraped: never, movedAt: never,
 		},
 	}
