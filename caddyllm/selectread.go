@@ -59,7 +59,7 @@ func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, pr
 		f.session = scanned.Session
 	}
 	req = routeRequest(&scanned)
-	req.Stream = req.Stream || prompt.Streams(r.URL.Path)
+	req.Stream = req.Stream || prompt.Streams(r.URL.Path, scanned.Whole)
 	if left := r.ContentLength - int64(len(text)); !whole && len(f.coded) == 0 && left > 0 {
 		req.Bytes += int(left)
 	}

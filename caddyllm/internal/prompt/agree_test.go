@@ -60,6 +60,7 @@ func expect(kind Kind, root *node, block int) (keyed, Status) {
 	}
 	p.N = min(max(1, number(fN))*w.prompts, math.MaxInt32)
 	p.Stream = f[fStream] != nil && f[fStream].raw == "true"
+	p.Whole = f[fStream] != nil && f[fStream].raw == "false"
 	seed := uint64(0)
 	if m := f[fModel]; m.is('"') && m.text != "" {
 		p.ModelName, p.Model = []byte(m.text), xxhash.Sum64String(m.text)
@@ -117,7 +118,7 @@ func samePrompt(a, b keyed) bool {
 	}
 	return a.whole == b.whole && a.Bytes == b.Bytes && a.ExtraTokens == b.ExtraTokens && a.Model == b.Model && a.MaxTokens == b.MaxTokens &&
 		a.Kind == b.Kind && a.Session == b.Session && a.Previous == b.Previous &&
-		a.N == b.N && a.Stream == b.Stream
+		a.N == b.N && a.Stream == b.Stream && a.Whole == b.Whole
 }
 
 // compare checks one body against the twin, and its heads against each other.

@@ -68,10 +68,15 @@ func KindOf(path string) Kind {
 	return None
 }
 
-// Streams reports whether a path asks for the answer in pieces, whatever the
-// body says: TGI has one of its own for that.
-func Streams(path string) bool {
-	return strings.HasSuffix(strings.TrimSuffix(path, "/"), "/generate_stream")
+// Streams reports whether a path asks for the answer in pieces: TGI has one of its
+// own for that, whatever the body says, and Ollama sends pieces unless the body asks
+// for the whole.
+func Streams(path string, whole bool) bool {
+	path = strings.TrimSuffix(path, "/")
+	if strings.HasSuffix(path, "/generate_stream") {
+		return true
+	}
+	return !whole && (strings.HasSuffix(path, "/api/chat") || strings.HasSuffix(path, "/api/generate"))
 }
 
 // Generates reports whether a request of this kind has the engine generate

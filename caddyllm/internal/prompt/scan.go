@@ -37,8 +37,9 @@ type Prompt struct {
 	// N is the number of answers, at least 1: OpenAI's n times the prompts of
 	// a completions batch.
 	N int
-	// Stream says that the client wants the answer in pieces.
-	Stream bool
+	// Stream says that the client wants the answer in pieces, and Whole that it
+	// doesn't. Where neither is set it depends on the engine, see Streams.
+	Stream, Whole bool
 	// Kind is that of the request: what the path said or, for Invocations, what
 	// the body has.
 	Kind Kind
@@ -120,6 +121,7 @@ func (s *Scanner) prompt() Prompt {
 		MaxTokens:   s.maxTokens(),
 		N:           max(s.parameter(fN), 1),
 		Stream:      s.is(s.fields[fStream], "true"),
+		Whole:       s.is(s.fields[fStream], "false"),
 		Kind:        s.kind,
 	}
 	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))

@@ -54,9 +54,19 @@ func TestKindIsRecognisedByTheEndOfThePath(t *testing.T) {
 }
 
 func TestAPathMayAskForAStream(t *testing.T) {
-	for path, want := range map[string]bool{"/generate_stream": true, "/tgi/generate_stream/": true, "/generate": false, "/v1/chat/completions": false, "": false} {
-		if got := Streams(path); got != want {
+	for path, want := range map[string][2]bool{ // by itself, and where the body asks for the whole
+		"/generate_stream": {true, true}, "/tgi/generate_stream/": {true, true},
+		"/api/chat": {true, false}, "/ollama/api/generate": {true, false},
+		"/generate": {}, "/v1/chat/completions": {}, "/v2/chat": {}, "": {},
+	} {
+		if got := [2]bool{Streams(path, false), Streams(path, true)}; got != want {
 			t.Errorf("Streams(%q) = %v, want %v", path, got, want)
+		}
+	}
+	for body, want := range map[string][2]bool{`"stream":true`: {true, false}, `"stream":false`: {false, true}, `"stream":null`: {}, `"n":1`: {}} {
+		p := scanned(t, Chat, `{"messages":[{"role":"user","content":"a"}],`+body+`}`)
+		if got := [2]bool{p.Stream, p.Whole}; got != want {
+			t.Errorf("%s: stream and whole are %v, want %v", body, got, want)
 		}
 	}
 }
