@@ -113,6 +113,7 @@ func TestLeavingAtAnyTimeFreesTheEngine(t *testing.T) {
 					b := newBench(t, engine, 1)
 					// The only slot is taken for 50 ms.
 					go b.post(textPath, `{"prompt":"x","max_tokens":5,"ignore_eos":true}`)
+					synctest.Wait()
 					ctx, leave := context.WithCancel(t.Context())
 					time.AfterFunc(c.after, leave)
 					r := b.do(ctx, http.MethodPost, textPath, fmt.Sprintf(`{"prompt":%s,"max_tokens":100,"ignore_eos":true,"stream":%v}`, idPrompt(1, 4000), stream))

@@ -119,6 +119,16 @@ func (g *gateway) becomes(known bool, upstreams ...string) {
 	}
 }
 
+// shows waits until the gateway tells this of an upstream. One look may find
+// nothing: on a slow machine pages grow too old to count between two scrapes.
+func (g *gateway) shows(name, upstream string, want float64) {
+	g.t.Helper()
+	eventually(g.t, fmt.Sprintf("%s of %s is %v", name, upstream, want), func() bool {
+		v, ok := g.gauge(name, upstream)
+		return ok && v == want
+	})
+}
+
 // failedFor counts the scrapes of an upstream that failed for a reason.
 func (g *gateway) failedFor(upstream, reason string) float64 {
 	g.t.Helper()

@@ -32,9 +32,7 @@ func TestFC58KVGaugeWasRenamed(t *testing.T) {
 	g := site{upstreams: faceAddrs(faces)}.start(t)
 	g.becomes(true, faceAddrs(faces)...)
 	for i, want := range []float64{0.2, 0.3, 0.97} {
-		if v, ok := g.gauge("upstream_kv_usage_ratio", faces[i].addr); !ok || v != want {
-			t.Errorf("KV usage of U%d is %v (known: %v), want %v", i+1, v, ok, want)
-		}
+		g.shows("upstream_kv_usage_ratio", faces[i].addr, want)
 	}
 	if got := g.cold("kv", 30, faces); got[2] > 3 {
 		t.Errorf("cold prompts land %v, want U3, whose cache is full, avoided", got)
@@ -67,9 +65,7 @@ func TestFC61SeveralEnginesBehindOneAddress(t *testing.T) {
 	g := site{upstreams: faceAddrs(faces)}.start(t)
 	g.becomes(true, faceAddrs(faces)...)
 	for i, c := range cases {
-		if v, ok := g.gauge("upstream_waiting_requests", faces[i].addr); !ok || v != c.want {
-			t.Errorf("page %d: %v wait (known: %v), want %v", i, v, ok, c.want)
-		}
+		g.shows("upstream_waiting_requests", faces[i].addr, c.want)
 	}
 }
 
@@ -162,7 +158,10 @@ func TestFC64AnswersThatAreNoPages(t *testing.T) {
 	}
 	g.becomes(false, faceAddrs(faces)...)
 	for i, u := range useless {
-		if g.failedFor(faces[i].addr, u.reason) == 0 {
+		// Who can't read 32 MiB in the time of a scrape doesn't learn that they are
+		// too many.
+		slow := u.reason == "too_large" && g.failedFor(faces[i].addr, "timeout") > 0
+		if g.failedFor(faces[i].addr, u.reason) == 0 && !slow {
 			t.Errorf("answer %d: no scrape failed for %q", i, u.reason)
 		}
 		if v, ok := g.gauge("upstream_waiting_requests", faces[i].addr); ok {
@@ -181,9 +180,7 @@ func TestFC64AnswersThatAreNoPages(t *testing.T) {
 	}
 	g.becomes(true, faceAddrs(faces)...)
 	for i, f := range faces {
-		if v, _ := g.gauge("upstream_waiting_requests", f.addr); v != float64(i) {
-			t.Errorf("page %d: %v wait, want %d", i, v, i)
-		}
+		g.shows("upstream_waiting_requests", f.addr, float64(i))
 	}
 }
 
@@ -201,13 +198,10 @@ func TestFC65ForeignFamiliesOnThePage(t *testing.T) {
 		f.show(pages[i])
 	}
 	g := site{upstreams: faceAddrs(faces)}.start(t)
-	g.becomes(true, faceAddrs(faces)...)
 	for i, f := range faces {
-		waiting, _ := g.gauge("upstream_waiting_requests", f.addr)
-		running, _ := g.gauge("upstream_running_requests", f.addr)
-		if waiting != 7 || running != 3 {
-			t.Errorf("page %d: %v wait and %v run, want 7 and 3:\n%s", i, waiting, running, pages[i])
-		}
+		t.Logf("page %d of %s:\n%s", i, f.addr, pages[i])
+		g.shows("upstream_waiting_requests", f.addr, 7)
+		g.shows("upstream_running_requests", f.addr, 3)
 	}
 	if lines := g.warnings("load is unknown"); len(lines) != 0 {
 		t.Errorf("warnings: %s", strings.Join(lines, ""))
@@ -233,9 +227,10 @@ func TestFC67StrangeNumbersOnThePage(t *testing.T) {
 	g := site{upstreams: faceAddrs(faces)}.start(t)
 	g.becomes(true, faceAddrs(faces)[len(strange):]...)
 	for i, f := range faces {
-		waiting, known := g.gauge("upstream_waiting_requests", f.addr)
-		if known != (i >= len(strange)) {
-			t.Errorf("U%d: %v are told to wait (known: %v)", i+1, waiting, known)
+		if i >= len(strange) {
+			g.shows("upstream_waiting_requests", f.addr, 0)
+		} else if waiting, known := g.gauge("upstream_waiting_requests", f.addr); known {
+			t.Errorf("U%d: %v are told to wait", i+1, waiting)
 		}
 		if usage, known := g.gauge("upstream_kv_usage_ratio", f.addr); known && usage != 0.1 {
 			t.Errorf("U%d: KV usage is told to be %v", i+1, usage)
@@ -248,10 +243,7 @@ func TestFC67StrangeNumbersOnThePage(t *testing.T) {
 		}
 	}
 	faces[len(strange)+2].show(page("3.0e+00", "0.1"))
-	eventually(t, "a queue is read from an exponent", func() bool {
-		v, ok := g.gauge("upstream_waiting_requests", faces[len(strange)+2].addr)
-		return ok && v == 3
-	})
+	g.shows("upstream_waiting_requests", faces[len(strange)+2].addr, 3) // from an exponent
 }
 
 // Pages that are packed though nobody asked, and pages at a second place.
@@ -277,9 +269,7 @@ func TestPagesInOtherForms(t *testing.T) {
 	g := site{upstreams: faceAddrs(faces)}.start(t)
 	g.becomes(true, faceAddrs(faces)...)
 	for i, want := range []float64{4, 5} {
-		if v, _ := g.gauge("upstream_waiting_requests", faces[i].addr); v != want {
-			t.Errorf("U%d: %v wait, want %v", i+1, v, want)
-		}
+		g.shows("upstream_waiting_requests", faces[i].addr, want)
 	}
 	eventually(t, "trtllm-serve was scraped ten times", func() bool { return faces[1].scrapes() > 10 })
 	wrong := 0
