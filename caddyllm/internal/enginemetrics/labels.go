@@ -10,12 +10,19 @@ import (
 // were written, escapes and all: those of interest are numbers and words.
 type sample struct{ labels []byte }
 
-// Labels in which copies of one number differ. All ranks of a tensor or
-// pipeline parallel engine, and all processes of a server, have the one queue.
-// SGLang counts a queue once more for each priority, beside the whole.
-var copies = map[string]bool{
-	"tp_rank": true, "pp_rank": true, "moe_ep_rank": true, "pid": true, "priority": true,
+// tellsCopies reports whether copies of one number differ in a label. All ranks of
+// an engine that is parallel in tensors, layers, experts or contexts, and all
+// processes of a server, have the one queue; ranks that are parallel in data have one
+// each. SGLang counts a queue once more for each priority, beside the whole.
+func tellsCopies(label []byte) bool {
+	switch string(label) {
+	case "pid", "priority":
+		return true
+	}
+	return bytes.HasSuffix(label, rankSuffix) && !bytes.HasSuffix(label, dataSuffix)
 }
+
+var rankSuffix, dataSuffix = []byte("_rank"), []byte("dp_rank")
 
 // Labels that tell engines apart on an info series.
 var identity = map[string]bool{
@@ -179,7 +186,7 @@ func (s sample) value(label string) []byte {
 
 // key names the series, the same for copies of one number.
 func (s sample) key() uint64 {
-	return s.hash(func(name []byte) bool { return !copies[string(name)] })
+	return s.hash(func(name []byte) bool { return !tellsCopies(name) })
 }
 
 // only names the series by the labels listed.
