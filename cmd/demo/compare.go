@@ -76,14 +76,20 @@ func (c *compare) run(ctx context.Context, p programs, stdout, stderr io.Writer)
 	if err != nil {
 		return err
 	}
-	report := replay.Report{Trace: filepath.Base(path), Replicas: replicas}
-	for _, policy := range policies {
-		result, err := c.measure(ctx, p, policy, t, stderr)
-		if err != nil {
-			return fmt.Errorf("replaying with %s: %w", policy, err)
+	results, verdict, err := decide(stderr, func() (results []replay.Result, err error) {
+		for _, policy := range policies {
+			result, err := c.measure(ctx, p, policy, t, stderr)
+			if err != nil {
+				return nil, fmt.Errorf("replaying with %s: %w", policy, err)
+			}
+			results = append(results, result)
 		}
-		report.Results = append(report.Results, result)
+		return results, nil
+	})
+	if err != nil {
+		return err
 	}
+	report := replay.Report{Trace: filepath.Base(path), Replicas: replicas, Results: results}
 	if c.json {
 		err = report.WriteJSON(stdout)
 	} else {
@@ -92,7 +98,7 @@ func (c *compare) run(ctx context.Context, p programs, stdout, stderr io.Writer)
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	return verdict(report.Results)
+	return verdict
 }
 
 // engine says what the simulators simulate.

@@ -6,7 +6,8 @@
 // The comparison starts three simulated vLLM servers with cold caches and a
 // Caddy for each policy in turn, replays the same conversations through it and
 // prints one table. Its exit status is 0 only if llm_prefix has the best
-// cached-token ratio and the lowest mean time to first token.
+// cached-token ratio and the lowest mean time to first token, of three
+// comparisons at most: times are the clock's, and the machine may be busy.
 //
 // Both look for the binaries vllmsim and caddy beside their own.
 package main

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -46,6 +48,38 @@ func TestOnlyTheBestOfBothPasses(t *testing.T) {
 	}
 	if verdict([]replay.Result{result("llm_prefix", 1, 1)}) == nil {
 		t.Error("verdict without rivals = nil, want an error")
+	}
+}
+
+// What a busy machine may have done is measured again, what it can't have done
+// isn't.
+func TestWhoWasSlowerIsMeasuredAgain(t *testing.T) {
+	them := result("round_robin", 0.5, 200)
+	well, slow, cold := result("llm_prefix", 0.9, 100), result("llm_prefix", 0.9, 250), result("llm_prefix", 0.4, 100)
+	for _, c := range []struct {
+		name  string
+		ours  []replay.Result // in each comparison; the last one stays
+		times int
+		ok    bool
+	}{
+		{"well", []replay.Result{well}, 1, true},
+		{"slower once", []replay.Result{slow, well}, 2, true},
+		{"always slower", []replay.Result{slow}, tries, false},
+		{"fewer cached tokens", []replay.Result{cold, well}, 1, false},
+		{"slower, then fewer cached tokens", []replay.Result{slow, cold, well}, 2, false},
+	} {
+		times := 0
+		_, missed, err := decide(io.Discard, func() ([]replay.Result, error) {
+			times++
+			return []replay.Result{c.ours[min(times, len(c.ours))-1], them}, nil
+		})
+		if err != nil || (missed == nil) != c.ok || times != c.times {
+			t.Errorf("%s: %v, %v after %d comparisons, want %d", c.name, missed, err, times, c.times)
+		}
+	}
+	away := errors.New("away")
+	if _, _, err := decide(io.Discard, func() ([]replay.Result, error) { return nil, away }); !errors.Is(err, away) {
+		t.Errorf("a replay that fails = %v, want its error", err)
 	}
 }
 
