@@ -60,6 +60,9 @@ var kinds = [...]struct {
 // redirect it to the path without.
 func KindOf(path string) Kind {
 	path = strings.TrimSuffix(path, "/")
+	if path == "" {
+		return Generate // TGI's, which its clients are told as an address alone
+	}
 	for i := range kinds {
 		if k := &kinds[i]; strings.HasSuffix(path, k.suffix) {
 			return k.kind

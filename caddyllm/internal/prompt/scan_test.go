@@ -44,8 +44,8 @@ func TestKindIsRecognisedByTheEndOfThePath(t *testing.T) {
 		"/generative_scoring":                    Score,
 		"/invocations":                           Invocations,
 		"completions":                            None,
-		"/":                                      None,
-		"":                                       None,
+		"/":                                      Generate,
+		"":                                       Generate,
 	} {
 		if got := KindOf(path); got != want {
 			t.Errorf("KindOf(%q) = %v, want %v", path, got, want)
