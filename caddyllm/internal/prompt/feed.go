@@ -141,14 +141,11 @@ func (f *feed) escaped(raw []byte, cut bool) bool {
 	for at := 0; at < len(raw); {
 		stop := seek(raw, at, carry)
 		at, carry = stop.at+stride, stop.carry
-		for m := inOrder(stop.letters); m != 0; {
+		for m := inOrder(stop.odd); m != 0; {
 			i := stop.at + bits.TrailingZeros64(m)
 			if i == len(raw) {
 				end-- // half an escape
 				break
-			}
-			if m &= m - 1; shortest[raw[i]] {
-				continue
 			}
 			f.emit(raw[from : i-1])
 			if from = f.unescape(raw, i-1, cut); from < 0 {
@@ -193,9 +190,6 @@ func (f *feed) unescape(raw []byte, i int, cut bool) int {
 	}
 	return i
 }
-
-// shortest are the letters of escapes that are canonical.
-var shortest = [256]bool{'"': true, '\\': true, 'n': true, 't': true, 'r': true, 'b': true, 'f': true}
 
 // maxCanonical is the length of the longest escape that stays one, \u00XX.
 const maxCanonical = 6

@@ -52,10 +52,7 @@ func (l *lexer) survey(i int) int {
 			l.dirty = at
 			continue
 		}
-		odd := uint64(0) // escapes that aren't canonical
-		if stop.letters != 0 {
-			odd = l.odd(at, stop.letters)
-		}
+		odd := inOrder(stop.odd)
 		for m := inOrder(stop.quotes); m != 0; m &= m - 1 {
 			p := at + bits.TrailingZeros64(m)
 			if from < 0 {
@@ -105,17 +102,6 @@ func lastOf(m uint64, at, p int) int {
 		return -1
 	}
 	return at + bits.Len64(m) - 1
-}
-
-// odd are those escapes of a stride that aren't canonical, in the order of the
-// text.
-func (l *lexer) odd(at int, letters uint64) (odd uint64) {
-	for m := letters; m != 0; m &= m - 1 {
-		if p := place(bits.TrailingZeros64(m)); !shortest[l.at(at+p)] {
-			odd |= 1 << p
-		}
-	}
-	return odd
 }
 
 func (l *lexer) noteString(from, end int, how state) {
