@@ -164,33 +164,47 @@ func (s *Scanner) messages(v span) {
 	}
 }
 
+// usual are the fields that most messages have no others than.
+const usual = 1<<mRole | 1<<mName | 1<<mCallID | 1<<mContent | 1<<mToolCalls
+
 func (s *Scanner) message(v span) {
 	var f [nMessageFields]span
-	noted := note(&s.lexer, v, messageFieldOf, f[:])
+	more := note(&s.lexer, v, messageFieldOf, f[:])&^usual != 0
 	s.mark(lMessage)
 	s.systemic = s.is(f[mRole], `"system"`)
-	if noted&^(1<<mRole|1<<mContent) == 0 { // as most messages are
-		s.labelled(lRole, f[mRole])
-		s.content(f[mContent], 0)
-		return
-	}
 	s.labelled(lRole, f[mRole])
 	s.labelled(lName, f[mName])
 	s.labelled(lID, f[mCallID])
+	if more {
+		s.thoughts(&f)
+	}
+	s.content(f[mContent], 0)
+	if more {
+		s.images(f[mImages])
+		s.reading(lRefusal, f[mRefusal])
+	}
+	if v := f[mToolCalls]; s.first(v) == '[' {
+		for w := s.enter(v); w.next(); {
+			s.call(w.value)
+		}
+	}
+	if more {
+		s.item(v, &f)
+	}
+}
+
+// thoughts feeds what a model thought before it wrote a message.
+func (s *Scanner) thoughts(f *[nMessageFields]span) {
 	s.reading(lReasoning, f[mReasoning])
 	if s.present(f[mSummary]) {
 		s.mark(lSummary)
 		s.content(f[mSummary], 0)
 	}
 	s.reading(lReasoning, f[mEncrypted])
-	s.content(f[mContent], 0)
-	s.images(f[mImages])
-	s.reading(lRefusal, f[mRefusal])
-	if v := f[mToolCalls]; s.first(v) == '[' {
-		for w := s.enter(v); w.next(); {
-			s.call(w.value)
-		}
-	}
+}
+
+// item feeds what items of a response's input have, and developers' messages.
+func (s *Scanner) item(v span, f *[nMessageFields]span) {
 	s.call(f[mFunction])
 	s.reading(lArguments, f[mArguments])
 	if s.present(f[mOutput]) {
@@ -201,7 +215,7 @@ func (s *Scanner) message(v span) {
 		s.mark(lTools)
 		s.tools(v)
 	}
-	if s.present(f[mType]) && !v.cut() && !s.any(&f) {
+	if s.present(f[mType]) && !v.cut() && !s.any(f) {
 		// An item that an engine's own tools made.
 		s.reading(lUnknown, v)
 	}
