@@ -20,7 +20,7 @@ type series struct {
 }
 
 // slice is how long a contestant runs in one round.
-const slice = 10 * time.Millisecond
+const slice = 4 * time.Millisecond
 
 func newSeries(by string, b body, f func([]byte)) *series {
 	return &series{by: by, body: b, run: f}
