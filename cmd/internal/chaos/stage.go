@@ -92,6 +92,10 @@ func (s *stage) stop() {
 func (s *stage) right(ctx context.Context, c chat) (string, error) {
 	c.stream = false
 	e := ask(ctx, s.client, s.reference.address, c)
+	// It closes connections that were idle, and a request may be on its way.
+	for try := 0; e.err != nil && e.status == 0 && try < 3; try++ {
+		e = ask(ctx, s.client, s.reference.address, c)
+	}
 	if e.err != nil || e.status != http.StatusOK || e.text == "" {
 		return "", fmt.Errorf("asking for a right answer: status %d, %w", e.status, e.err)
 	}

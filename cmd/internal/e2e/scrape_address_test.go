@@ -113,46 +113,50 @@ func TestFC93PortRange(t *testing.T) {
 // FC-93: TLS of a private authority, HTTP/2 without TLS, and the PROXY
 // protocol: a scrape goes the way of a request.
 func TestFC93Transports(t *testing.T) {
-	faces := newFaces(t, 1)
-	secure := &httptest.Server{Listener: listen(t), Config: &http.Server{Handler: faces[0]}}
-	secure.StartTLS()
-	defer secure.Close()
+	// One for each, as a scrape of the gateway before may still arrive.
+	faces := newFaces(t, 4)
+	var private [2]string
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
-	if err := os.WriteFile(ca, block, 0o600); err != nil {
-		t.Fatal(err)
+	for i := range private {
+		secure := &httptest.Server{Listener: listen(t), Config: &http.Server{Handler: faces[i]}}
+		secure.StartTLS()
+		t.Cleanup(secure.Close)
+		private[i] = secure.Listener.Addr().String()
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}) // the same for both
+		if err := os.WriteFile(ca, block, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	plain, announced := listen(t), listen(t)
-	serveOn(t, plain, faces[0])
-	serveOn(t, proxyProtocolListener{announced}, faces[0])
-	for _, c := range []struct {
-		name, upstream, dial, transport string
-		check                           func(*http.Request) bool
+	serveOn(t, plain, faces[2])
+	serveOn(t, proxyProtocolListener{announced}, faces[3])
+	for i, c := range []struct {
+		name, scheme, dial, transport string
+		check                         func(*http.Request) bool
 	}{
-		{"a private authority", "https://" + secure.Listener.Addr().String(), secure.Listener.Addr().String(),
+		{"a private authority", "https://", private[0],
 			"transport http {\n tls_server_name example.com\n tls_trust_pool file " + ca + "\n}", func(r *http.Request) bool { return r.TLS != nil }},
-		{"a server name of the upstream's", "https://" + secure.Listener.Addr().String(), secure.Listener.Addr().String(),
+		{"a server name of the upstream's", "https://", private[1],
 			"transport http {\n tls_server_name {http.reverse_proxy.upstream.host}\n tls_trust_pool file " + ca + "\n}", func(r *http.Request) bool { return r.TLS != nil }},
-		{"h2c", "h2c://" + plain.Addr().String(), plain.Addr().String(), "", func(r *http.Request) bool { return r.ProtoMajor == 2 }},
-		{"the PROXY protocol", announced.Addr().String(), announced.Addr().String(), "transport http {\n proxy_protocol v1\n}",
+		{"h2c", "h2c://", plain.Addr().String(), "", func(r *http.Request) bool { return r.ProtoMajor == 2 }},
+		{"the PROXY protocol", "", announced.Addr().String(), "transport http {\n proxy_protocol v1\n}",
 			func(r *http.Request) bool { return r.ProtoMajor == 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			before := faces[0].scrapes()
 			// The PROXY protocol needs a client with an address.
-			g := site{upstreams: []string{c.upstream}, proxy: c.transport, tcp: true}.start(t)
+			g := site{upstreams: []string{c.scheme + c.dial}, proxy: c.transport, tcp: true}.start(t)
 			g.becomes(true, c.dial)
 			if a := g.post("/v1/chat/completions", chat(user("Hello."), nil)); a.status != 200 {
 				t.Errorf("a request comes to status %d: %.200s", a.status, a.body)
 			}
-			if last := faces[0].requests()[before]; !c.check(last) {
-				t.Errorf("the scrape came by %s, TLS %v", last.Proto, last.TLS != nil)
+			if r := faces[i].requests()[0]; !c.check(r) {
+				t.Errorf("the scrape came by %s, TLS %v", r.Proto, r.TLS != nil)
 			}
 		})
 	}
 	// An authority that isn't trusted is not passed by.
-	g := site{upstreams: []string{"https://" + secure.Listener.Addr().String()}}.start(t)
-	eventually(t, "scrapes fail", func() bool { return g.failedFor(secure.Listener.Addr().String(), "other") >= 1 })
+	g := site{upstreams: []string{"https://" + private[0]}}.start(t)
+	eventually(t, "scrapes fail", func() bool { return g.failedFor(private[0], "other") >= 1 })
 }
 
 // proxyProtocolListener takes connections that begin with a PROXY line.
