@@ -141,7 +141,7 @@ func (r *Router) weigh(now time.Duration, q *Request, targets []Target) outlook 
 			if c.blocks > 0 || c.shares || c.owned {
 				worth = r.ownOf(c, &o).worth
 			}
-			if !c.home && (c.rank > best.rank || c.rank == best.rank && worth*c.up.pace > limit) {
+			if !c.home && (c.rank > best.rank || c.rank == best.rank && c.up.atLeast(now, worth) > limit) {
 				continue
 			}
 			r.value(now, c, &o, least)
@@ -158,8 +158,8 @@ func (r *Router) weigh(now time.Duration, q *Request, targets []Target) outlook 
 
 // beaten is by what factor a candidate is dearer than the best that certainly
 // isn't equal within the noise, whatever rounding does. No term is negative, and
-// what is spared is less than what the same work strains: a candidate costs at
-// least the time of its own work.
+// of what is strained at most the part that could be avoided is spared, of work that
+// is no more: a candidate costs at least the time of its own work.
 const beaten = 1 + tieBand + 1e-9
 
 // value sets what a candidate costs.

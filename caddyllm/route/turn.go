@@ -83,6 +83,22 @@ func (u *upstream) turn(now time.Duration, pace, apart float64, flights []flight
 	return ahead, step, (1 - apart) * waiting
 }
 
+// atLeast is what a request of the given worth costs at least that is sent now,
+// seconds: what comes before it, as turn has it, if all that was begun together were
+// one step that is as far as it can be, and what it takes from those that decode.
+// Of hundreds of upstreams that is enough to pass most by, and it asks no flight.
+func (u *upstream) atLeast(now time.Duration, worth float64) float64 {
+	ahead := 0.0
+	if len(u.queue) > 0 {
+		ahead = max(u.queued-u.begunWork-requestWork*float64(len(u.queue)), 0)
+		if u.begun > 0 {
+			begun := requestWork + u.begunWork
+			ahead += begun - min(max((now-u.begunAt).Seconds()*u.rate, 0), headDone*begun)
+		}
+	}
+	return (ahead + worth*(1+unavoidable*stall*float64(u.decoding))) * u.pace
+}
+
 // mates are those begun whose first tokens should come together, and their work:
 // a long prompt alone, or as many as one step takes.
 func (u *upstream) mates(flights []flight) (n int, work float64) {
