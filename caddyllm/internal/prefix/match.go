@@ -27,9 +27,16 @@ func (x *Index) match(chain []uint64, held []int32) {
 	}
 	first := place(chain[0])
 	guess := len(chain)
-	x.warmGroups(first, (len(held)+groupSize-1)/groupSize)
-	for group := 0; group*groupSize < len(held); group++ {
+	groups := (len(held) + groupSize - 1) / groupSize
+	x.warmGroups(first, groups)
+	alone := true
+	for group := range groups {
 		if holders := x.holders(first, group); holders != 0 {
+			if alone {
+				// Most that hold the first block of what is popular hold the last.
+				x.warmGroups(place(chain[guess-1]), groups)
+				alone = false
+			}
 			guess = x.bisect(chain, held, group, holders, 1, len(chain), guess)
 		}
 	}
