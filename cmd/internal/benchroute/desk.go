@@ -1,10 +1,10 @@
 package main
 
 import (
+	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,32 +19,25 @@ const (
 	sessions   = 64
 )
 
-// desk is a router with a full index, and prompts for it.
+// desk is a router with a full index, engines that it sends to, and prompts for it.
 type desk struct {
-	row     row
-	router  *route.Router
-	targets []route.Target
-	known   [][]uint64 // chains that the index holds
-	rng     *rand.Rand
-	now     time.Time
-	floor   map[uint64]uint64
+	engines
+	row   row
+	known [][]uint64 // chains that the index holds
+	rng   *rand.Rand
+	floor map[uint64]uint64
 }
 
 func newDesk(r row) *desk {
-	d := &desk{
-		row:    r,
-		router: route.New(route.Options{BlockBytes: blockBytes}),
-		rng:    rand.New(rand.NewPCG(1, 2)),
-		now:    time.Unix(1_000_000, 0),
-		floor:  make(map[uint64]uint64),
+	d := &desk{row: r, rng: rand.New(rand.NewPCG(1, 2)), floor: make(map[uint64]uint64)}
+	var targets []route.Target
+	for i := range r.upstreams {
+		targets = append(targets, route.Target{ID: fmt.Sprintf("engine%d:8000", i)})
 	}
 	tokens := float64(r.entries / r.upstreams * blockBytes / 4)
-	for i := range r.upstreams {
-		id := fmt.Sprintf("engine%d:8000", i)
-		d.targets = append(d.targets, route.Target{ID: id})
-		d.router.Scraped(d.now, id, &route.Load{
-			Waiting: route.Known(0), Running: route.Known(0), KVUsage: route.Known(0), CapacityTokens: route.Known(tokens),
-		})
+	d.engines = newEngines(r.upstreams, tokens, route.New(route.Options{BlockBytes: blockBytes}), targets)
+	for range r.upstreams { // the first page of each
+		d.readPages(d.paged)
 	}
 	for range r.entries / blocks {
 		chain := make([]uint64, blocks)
@@ -57,7 +50,7 @@ func newDesk(r row) *desk {
 			d.floor[h] |= 1
 		}
 	}
-	for range 2 * picks { // the window of recent requests is full, and what is kept for reuse is there
+	for range settling { // what is popular is where it is asked for, and what is kept for reuse is there
 		d.serve(d.next())
 	}
 	return d
@@ -73,18 +66,21 @@ func (d *desk) next() []uint64 {
 	return d.known[d.rng.IntN(min(sessions, len(d.known)))]
 }
 
-func (d *desk) pick(chain []uint64) route.Ticket {
-	d.now = d.now.Add(time.Millisecond)
+func (d *desk) pick(chain []uint64) route.Choice {
 	c, _ := d.router.Pick(d.now, &route.Request{Chain: chain, Bytes: len(chain) * blockBytes, Stream: true}, d.targets)
-	return c.Ticket
+	return c
 }
 
-func (d *desk) release(t route.Ticket) {
-	d.router.FirstByte(d.now, t)
-	d.router.Done(d.now, t, route.Completed, nil)
+// serve has a prompt sent, after all that is due by now. It returns the CPU time of
+// the decision.
+func (d *desk) serve(chain []uint64) time.Duration {
+	d.catchUp()
+	begin := threadTime()
+	c := d.pick(chain)
+	took := threadTime() - begin - clockTakes
+	heap.Push(&d.jobs, d.take(c))
+	return took
 }
-
-func (d *desk) serve(chain []uint64) { d.release(d.pick(chain)) }
 
 func (d *desk) held() int {
 	n := 0
@@ -98,28 +94,19 @@ func (d *desk) held() int {
 // what the map takes.
 func (d *desk) measure() (pick, release, floor time.Duration) {
 	chains := make([][]uint64, picks)
-	tickets := make([]route.Ticket, picks)
 	var picked, released, floored []time.Duration
 	for range rounds {
 		for i := range chains {
 			chains[i] = d.next()
 		}
-		// Eight at a time are in flight, as they would be.
-		const flight = 8
-		var p, r time.Duration
-		for i := 0; i < picks; i += flight {
-			p += onThread(func() {
-				for j := i; j < i+flight; j++ {
-					tickets[j] = d.pick(chains[j])
-				}
-			})
-			r += onThread(func() {
-				for j := i; j < i+flight; j++ {
-					d.release(tickets[j])
-				}
-			})
-		}
-		picked, released = append(picked, p/picks), append(released, r/picks)
+		var p time.Duration
+		d.spent = 0
+		onThread(func() {
+			for _, chain := range chains {
+				p += d.serve(chain)
+			}
+		})
+		picked, released = append(picked, p/picks), append(released, d.spent/picks)
 		f := onThread(func() {
 			for _, chain := range chains {
 				for _, h := range chain {
@@ -144,6 +131,18 @@ func onThread(f func()) time.Duration {
 	f()
 	return threadTime() - begin
 }
+
+// clockTakes is what is measured where nothing is done.
+var clockTakes = func() time.Duration {
+	var all []time.Duration
+	onThread(func() {
+		for range 1000 {
+			begin := threadTime()
+			all = append(all, threadTime()-begin)
+		}
+	})
+	return median(all)
+}()
 
 func threadTime() time.Duration  { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
 func processTime() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
@@ -199,52 +198,4 @@ func perEntry() float64 {
 	held := d.held()
 	d.close()
 	return float64(after.HeapAlloc-before.HeapAlloc) / float64(held)
-}
-
-// throughput is how many decisions goroutines get of a router behind a mutex,
-// as they do in Caddy, for each second that the process computes: waiting for
-// the mutex is counted where it spins, and no second core is of use. steady is
-// of sessions that go on, each request with its first byte and its end; unseen
-// is of prompts that nobody has seen and that are cancelled at once, so that all
-// of their blocks are added and removed again.
-func throughput() (steady, unseen float64) {
-	d := newDesk(row{upstreams: 8, entries: 1_000_000})
-	defer d.close()
-	var mu sync.Mutex
-	locked := func(f func()) {
-		mu.Lock()
-		defer mu.Unlock()
-		f()
-	}
-	steady = perSecond(1000, func(g, i int) {
-		var t route.Ticket
-		locked(func() { t = d.pick(d.known[(g*31+i)%sessions]) })
-		locked(func() { d.router.FirstByte(d.now, t) })
-		locked(func() { d.router.Done(d.now, t, route.Completed, nil) })
-	})
-	unseen = perSecond(100, func(g, i int) {
-		chain := make([]uint64, blocks)
-		for j := range chain {
-			chain[j] = uint64(g<<32|i<<16|j) * 0x9e3779b97f4a7c15
-		}
-		var t route.Ticket
-		locked(func() { t = d.pick(chain) })
-		locked(func() { d.router.Done(d.now, t, route.Cancelled, nil) })
-	})
-	return steady, unseen
-}
-
-// perSecond is how often goroutines do something for each second of CPU time.
-func perSecond(each int, do func(goroutine, i int)) float64 {
-	var all sync.WaitGroup
-	begin := processTime()
-	for g := range goroutines {
-		all.Go(func() {
-			for i := range each {
-				do(g, i)
-			}
-		})
-	}
-	all.Wait()
-	return float64(goroutines*each) / (processTime() - begin).Seconds()
 }

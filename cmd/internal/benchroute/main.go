@@ -5,11 +5,15 @@
 // A decision is Pick for a prompt of 128 blocks: the look-up of all upstreams'
 // matches, the choice, the reservation and the insert. Hot, the prompts are
 // those of 64 sessions that go on, so that what is touched stays in the
-// processor's caches; cold, they are drawn from all that the index holds. Time
-// is CPU time of the measuring thread, as the kernel counts it, so that other
-// processes matter little; they still share caches and memory with it. Beside
-// it stands what the least work would take in the same run: looking up and
-// setting 128 bits of as many blocks in a Go map.
+// processor's caches; cold, they are drawn from all that the index holds. The
+// router sends them to engines that prefill for half of their time and then
+// answer, in a time of their own, and reads a page of each once a second: so
+// it meets as many queues and answers under way as it does for users.
+//
+// Time is CPU time of the measuring thread, as the kernel counts it, less what
+// asking for it takes, so that other processes matter little; they still share
+// caches and memory with it. Beside it stands what the least work would take in
+// the same run: looking up and setting 128 bits of as many blocks in a Go map.
 package main
 
 import (
@@ -50,6 +54,8 @@ const (
 	// map's; the median counts.
 	rounds = 7
 	picks  = 4000 // of a round
+	// settling is how many are sent before anything is measured.
+	settling = 3 * picks
 
 	picksMin   = 100_000 // a second
 	bytesMax   = 24.5
