@@ -292,13 +292,17 @@ func (r *Router) findPopular(q *Request, upstreams int) {
 	chain := q.Chain[:min(len(q.Chain), popularBlocks)]
 	r.demands, r.alone = r.demands[:0], float64(len(chain))
 	var some [16]tally
+	// Blocks in a row mostly come in the same requests.
+	last, demand := tally(0), r.popular.demand(0, float64(upstreams))
 	for r.popular.size > 0 && len(chain) > 0 {
 		n := min(len(chain), len(some))
 		for i, h := range chain[:n] {
 			some[i] = *r.popular.place(h) // the processor waits for all of them together
 		}
 		for _, t := range some[:n] {
-			demand := r.popular.demand(t, float64(upstreams))
+			if t != last {
+				last, demand = t, r.popular.demand(t, float64(upstreams))
+			}
 			if demand <= 0 {
 				return
 			}
@@ -324,10 +328,11 @@ func (r *Router) discount() {
 	sum := r.alone // each of those that aren't popular counts whole
 	r.weights[n] = sum
 	holders := float64(r.holders[n])
+	weight, of, demand := 1.0, 0.0, 0.0
 	for i := n - 1; i >= 0; i-- {
-		weight := 1.0
-		if holders > 0 {
-			weight = holders / (holders + replication*r.demands[i])
+		if holders > 0 && (holders != of || r.demands[i] != demand) {
+			of, demand = holders, r.demands[i]
+			weight = of / (of + replication*demand)
 		}
 		sum += weight
 		r.weights[i] = sum
