@@ -320,8 +320,8 @@ func (r *Router) findPopular(q *Request, upstreams int) {
 // few become the bottleneck; a copy elsewhere serves more than this request.
 // The block counts H/(H + α·max(0, f·N - 1)) of its tokens, held by H of N
 // upstreams and carried by share f of recent requests. The 1 leaves blocks
-// alone that one upstream can carry, such as a session's own. Where a share g of
-// the requests that wait carries it, and g·N is above 1, g·N counts if it is more.
+// alone that one upstream can carry, such as a session's own. The share of the
+// requests that wait counts instead of f if it is more.
 func (r *Router) discount() {
 	n := len(r.demands)
 	r.weights = slices.Grow(r.weights[:0], n+1)[:n+1]

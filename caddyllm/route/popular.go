@@ -165,15 +165,12 @@ func (p *popularity) surely(chain []uint64, i int) float64 {
 //
 // A crowd is seen sooner by who waits than by who came: where a document is new,
 // all that ask about it wait where it is prefilled, and a few dozen of them are
-// there before they are many among the last requests. Of a session one at most
-// waits, so that nothing has to be taken off.
+// there before they are many among the last requests. What one upstream can carry
+// is taken off here too: where all engines are behind, as when they begin, many
+// wait for every prompt, and copies are what there is no time for.
 func (p *popularity) demand(t tally, upstreams float64) float64 {
-	demand := float64(t.recent())/float64(p.size)*upstreams - 1
-	crowd, fair := float64(t.waiting())*upstreams, max(float64(p.waiting), waitingPerUpstream*upstreams)
-	if crowd > fair {
-		return max(demand, crowd/fair)
-	}
-	return demand
+	waiting := max(float64(p.waiting), waitingPerUpstream*upstreams)
+	return max(float64(t.recent())/float64(p.size), float64(t.waiting())/waiting)*upstreams - 1
 }
 
 // shared is how many leading blocks of a prompt an upstream likely holds for
