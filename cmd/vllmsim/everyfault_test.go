@@ -100,14 +100,12 @@ func TestFC114EveryFaultByOneCommand(t *testing.T) {
 			t.Error("the page is still frozen")
 		}
 	})
-	// These take effect a moment after the command. Who asks without a pause has
-	// thousands of connections to a port that is shut, each from a port of the same
-	// range: one of them may be the shut one, which then can't be opened again.
+	// These take effect a moment after the command.
 	until := func(t *testing.T, what string, true func() bool) {
 		t.Helper()
 		tick := time.NewTicker(2 * time.Millisecond)
 		defer tick.Stop()
-		deadline := time.After(2 * time.Minute) // a port that was left is free after one
+		deadline := time.After(2 * time.Minute) // a port that another has just left is free after one
 		for !true() {
 			select {
 			case <-tick.C:
