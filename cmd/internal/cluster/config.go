@@ -32,7 +32,7 @@ type Config struct {
 	Replicas int // engines at the beginning; default 8
 	Engine   simengine.Config
 	Proxies  int // default 1
-	// Split sends each request to any proxy; else all of a session go to one.
+	// Split sends each request to any proxy; else all of a conversation go to one.
 	Split bool
 	// ScrapeInterval is the time between two looks of a proxy at an engine's
 	// metrics; default 1 s. ScrapeDelay is how old a page is when it is read;

@@ -86,6 +86,9 @@ func (s *sim) come(at time.Duration, session, turn int) {
 	case s.cfg.Split:
 		j.proxy = int32(s.rng.IntN(s.cfg.Proxies))
 	default:
+		if n := s.load.Sessions[session].Conversation; n > 0 {
+			session = n
+		}
 		j.proxy = int32(session % s.cfg.Proxies)
 	}
 	s.jobs = append(s.jobs, j)

@@ -35,6 +35,9 @@ type Workload struct {
 type Session struct {
 	Start time.Duration // since the beginning, less than Span
 	Turns []Turn        // at least one
+	// Conversation is the same number, from 1, for sessions that are parts of one
+	// conversation, as in files that know of requests alone; 0 for one that is all of it.
+	Conversation int
 }
 
 // Turn is one request.

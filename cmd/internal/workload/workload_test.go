@@ -161,6 +161,9 @@ func TestMooncake(t *testing.T) {
 	if len(w.Sessions) != 3 || w.Closed || w.Sessions[1].Start != 500*time.Millisecond || w.Name != "m.jsonl" {
 		t.Fatalf("read %+v", w)
 	}
+	if s := w.Sessions; s[0].Conversation == 0 || s[0].Conversation != s[1].Conversation || s[1].Conversation == s[2].Conversation {
+		t.Errorf("the conversations are %d, %d and %d; who shares a second block goes on with another", s[0].Conversation, s[1].Conversation, s[2].Conversation)
+	}
 	if n := shared(chains(w, 0), chains(w, 1)); n != 64 {
 		t.Errorf("the first two share %d blocks of 16, want the 64 of two hash ids", n)
 	}
