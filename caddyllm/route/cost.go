@@ -113,7 +113,10 @@ func (r *Router) weigh(now time.Duration, q *Request, targets []Target) outlook 
 		blocks: -1,
 	}
 	o.peers = r.peers.count() > 1
-	r.findPopular(q, len(targets))
+	if o.peers {
+		r.popular.exactly()
+	}
+	r.findPopular(q, len(targets), o.peers)
 	r.look(now, targets, &o)
 	r.discount()
 	if o.peers {
@@ -288,7 +291,7 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 // findPopular finds the leading blocks of a chain that one upstream can't carry,
 // and sets r.demands to the demand for each. Whoever carries a block carries those
 // before it, so that none behind one that isn't popular is.
-func (r *Router) findPopular(q *Request, upstreams int) {
+func (r *Router) findPopular(q *Request, upstreams int, peers bool) {
 	chain := q.Chain[:min(len(q.Chain), popularBlocks)]
 	r.demands, r.alone = r.demands[:0], float64(len(chain))
 	var some [16]tally
@@ -299,7 +302,10 @@ func (r *Router) findPopular(q *Request, upstreams int) {
 		for i, h := range chain[:n] {
 			some[i] = *r.popular.place(h) // the processor waits for all of them together
 		}
-		for _, t := range some[:n] {
+		for i, t := range some[:n] {
+			if peers {
+				t = r.popular.exact(chain[i], t)
+			}
 			if t != last {
 				last, demand = t, r.popular.demand(t, float64(upstreams))
 			}

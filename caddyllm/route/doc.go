@@ -49,7 +49,8 @@
 // fall. foreign.go and gauge.go are what scrapes teach, learn.go what answers
 // teach, suspect.go what silence teaches, refusal.go what refusals hide, peers.go
 // what the load of others teaches, overhear.go what is heard of it, homes.go what
-// gateways agree on without a word. snapshot.go shows it all.
+// gateways agree on without a word, beginnings.go where what many prompts share
+// ends. snapshot.go shows it all.
 //
 // Nothing here knows the time or chance but by arguments and Options.Seed. A
 // Router is not safe for concurrent use; a Pulse is.

@@ -1,9 +1,6 @@
 package route
 
-import (
-	"math"
-	"sort"
-)
+import "math"
 
 // homes finds the upstreams that gateways agree on for a prompt without a word.
 // What one upstream can carry has an owner, the first by rendezvous hashing: a
@@ -16,15 +13,12 @@ func (r *Router) homes(q *Request, o *outlook) {
 		return
 	}
 	all := float64(len(r.candidates))
-	rest := sort.Search(min(len(q.Chain)-1, popularBlocks), func(i int) bool {
-		return replication*r.popular.surely(q.Chain, i)*all < 1
-	})
+	rest, begin, carried := r.popular.beginning(q.Chain, all)
 	if rest > 0 {
 		o.popular = float64(rest) * o.block
-		share := r.popular.surely(q.Chain, rest-1)
+		share := float64(carried) / float64(r.popular.size)
 		// The key is where the most popular part of it ends: the prompts of a
 		// tenant must not follow that which all tenants begin with.
-		begin := sort.Search(rest-1, func(i int) bool { return r.popular.surely(q.Chain, i) < 2*share })
 		least := math.MaxUint64 * (1 - min(replication*share, 1))
 		first := r.first(q.Chain[begin], false)
 		for i := range r.candidates {
@@ -82,8 +76,8 @@ func (r *Router) guessed(c *candidate, o *outlook, known float64) float64 {
 	return held
 }
 
-// learnGuess takes in what an upstream held that peers would have chosen. The last
-// block is computed anew anywhere.
+// learnGuess takes in what an upstream held that peers would have chosen, in tokens
+// as the prompt was estimated to have. The last block is computed anew anywhere.
 func (p *peers) learnGuess(f *flight, cached, block float64) {
 	learn := func(guess *float64, from, until float64) {
 		if until > from {
@@ -94,8 +88,8 @@ func (p *peers) learnGuess(f *flight, cached, block float64) {
 	if f.shares {
 		learn(&p.sharing, f.matched, f.popular)
 	}
-	// Tokens are estimates, and an owner that has lost what is popular of a prompt
-	// has lost all of that, so that half of it tells.
+	// Tokens of a part are estimates, and an owner that has lost what is popular of a
+	// prompt has lost all of that, so that half of it tells.
 	if !f.owned || cached < f.popular/2 {
 		return
 	}

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"slices"
 	"sort"
 )
@@ -17,6 +18,8 @@ type popularity struct {
 	fewer   int    // requests in a row whose upstreams ask for a smaller one
 	waiting int    // requests that are counted as waiting
 	table   uint32 // number of the table, from 1: who waits is not taken over to a larger one
+
+	beginnings beginnings
 }
 
 // tally is two counts in one, so that a request that comes adds to both at once: of
@@ -64,12 +67,15 @@ func (p *popularity) enter(chain []uint64, n int) (table uint32) {
 	if p.next == len(p.window) {
 		p.window = append(p.window, nil)
 	}
-	p.add(p.window[p.next], goes)
-	blocks := p.window[p.next][:0]
+	blocks := p.window[p.next]
+	p.add(blocks, goes)
+	p.beginnings.add(blocks, math.MaxUint16)
+	blocks = blocks[:0]
 	for _, h := range chain[:min(len(chain), popularBlocks)] {
 		blocks = append(blocks, uint32(h>>32))
 	}
 	p.window[p.next] = blocks
+	p.beginnings.add(blocks, 1)
 	if p.next++; p.next == p.size {
 		p.next = 0
 	}
@@ -128,6 +134,9 @@ func (p *popularity) resize(size int) {
 	if p.next = len(p.window); p.next == size {
 		p.next = 0
 	}
+	if p.beginnings.high != nil {
+		p.countBeginnings()
+	}
 	bits := uint(10)
 	for 1<<bits < size*countsPerRequest {
 		bits++
@@ -151,13 +160,6 @@ func (p *popularity) share(hash uint64) float64 {
 		return 0
 	}
 	return float64(p.place(hash).recent()) / float64(p.size)
-}
-
-// surely is the share of recent requests that carry a chain's i-th block. Who
-// carries it carries those before it, and few of these are in a place with blocks
-// that others carry.
-func (p *popularity) surely(chain []uint64, i int) float64 {
-	return min(p.share(chain[i]), p.share(chain[i/2]), p.share(chain[0]))
 }
 
 // demand is how many upstreams' fair part of the requests carries a block,

@@ -64,8 +64,11 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 	kept := r.candidates
 	defer func() { r.candidates = kept }() // Pick goes on with them
 	r.candidates = all
-	r.weights = plainWeights(r, q)
 	if o.peers = r.peers.count() > 1; o.peers {
+		r.popular.exactly()
+	}
+	r.weights = plainWeights(r, q)
+	if o.peers {
 		r.foreknow(now, q, &o)
 	}
 	r.findUsual(now, &o)
@@ -99,7 +102,11 @@ func plainWeights(r *Router, q *Request) []float64 {
 		if r.popular.size == 0 {
 			return 0 // no request was counted yet
 		}
-		return r.popular.demand(*r.popular.place(q.Chain[i]), float64(len(r.candidates)))
+		t := *r.popular.place(q.Chain[i])
+		if r.peers.count() > 1 {
+			t = r.popular.exact(q.Chain[i], t)
+		}
+		return r.popular.demand(t, float64(len(r.candidates)))
 	}
 	weights := make([]float64, n+1)
 	for from := range weights {
