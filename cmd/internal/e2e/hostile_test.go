@@ -25,6 +25,7 @@ func TestFC100SlowUploadsBlockNobody(t *testing.T) {
 	alive := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
+		runtime.GC() // what pools keep lives through one
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
@@ -84,8 +85,10 @@ func TestFC100SlowUploadsBlockNobody(t *testing.T) {
 		}
 	}
 	others.Wait()
-	if more := int64(alive()-before) / 500; more > 100<<10 {
-		t.Errorf("each slow upload takes %d KiB, want no more than 100", more>>10)
+	more := int64(alive()-before) / 500
+	t.Logf("each slow upload takes %d KiB", more>>10)
+	if more > 100<<10 {
+		t.Error("want no more than 100 KiB")
 	}
 	if n, _ := g.metric("caddy_llm_prefix_inflight_requests"); n != 0 {
 		t.Errorf("%v requests are in flight that have no prompt yet", n)
