@@ -121,3 +121,21 @@ func TestRestIsTheMeanOfThoseThatAreLarger(t *testing.T) {
 		}
 	}
 }
+
+// What is met at any time is a large request more often than a small one.
+func TestWhatStandsIsMostlyLarge(t *testing.T) {
+	var s spread
+	if got := s.standing(); got != 0 {
+		t.Errorf("nothing was seen, and %.0f tokens stand", got)
+	}
+	for range 200 {
+		for range 9 {
+			s.add(1000)
+		}
+		s.add(9000)
+	}
+	// (9·1000² + 9000²) / (9·1000 + 9000) / 2
+	if got := s.standing(); math.Abs(got-2500) > 125 {
+		t.Errorf("%.0f tokens are left of a request on average, want 2500", got)
+	}
+}

@@ -105,6 +105,7 @@ func (p *peers) answered(now time.Duration, work float64) {
 type company struct {
 	queued  float64 // work before a request sent now, prefill tokens
 	running float64 // requests
+	busy    float64 // part of the time that goes to their prefills, 0 to 1
 	coming  float64 // what each token of ours, or theirs, costs for those that they will send, seconds
 }
 
@@ -135,7 +136,7 @@ func (r *Router) foreknow(now time.Duration, q *Request, o *outlook) {
 	// where a third of it is found, they don't settle apart. A half is 2 % worse where
 	// requests are split at random, a fifth 1 % where sessions are pinned.
 	found := *r.peers.owned(o.popular, false)
-	apart := apartness * max(1-3*found, 0)
+	settle := max(1-3*found, 0)
 	heard, sum := 0.0, 0.0
 	for i := range r.candidates {
 		c := &r.candidates[i]
@@ -145,13 +146,20 @@ func (r *Router) foreknow(now time.Duration, q *Request, o *outlook) {
 			theirs.running = u.others()
 		}
 		arriving := min(per*theirs.running, u.rate)
-		theirs.coming = apart * arriving / (u.rate * u.rate)
+		theirs.busy = arriving / u.rate
+		theirs.coming = apartness * settle * theirs.busy / u.rate
 		if work, ok := u.overhear(now, arriving, &r.peers.each); ok {
 			theirs.queued = work
 			sum += work
 			heard++
 		}
 		u.company = theirs
+	}
+	// Where nothing is heard, since none of ours is there, much of theirs is if they
+	// settled there, and as much as elsewhere if they didn't.
+	mean, standing := sum/max(heard, 1), 0.0
+	if heard < float64(len(r.candidates)) {
+		standing = r.peers.each.standing()
 	}
 	for i := range r.candidates {
 		c := &r.candidates[i]
@@ -160,7 +168,7 @@ func (r *Router) foreknow(now time.Duration, q *Request, o *outlook) {
 			waiting = c.up.brought.waiting
 		}
 		if theirs.queued < 0 {
-			theirs.queued = sum / max(heard, 1)
+			theirs.queued = mean + settle*(standing*theirs.busy-mean)
 		}
 		theirs.queued = max(theirs.queued, waiting*r.answers.work)
 	}

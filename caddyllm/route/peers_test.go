@@ -125,4 +125,9 @@ func TestWorkCostsMoreWhereOthersSend(t *testing.T) {
 	if terms[0].Queue > terms[1].Queue {
 		t.Errorf("what others will send is taken to come first: it waits for %.4f and %.4f s", terms[0].Queue, terms[1].Queue)
 	}
+	// But once they have settled apart, where nothing of ours is heard much of theirs is.
+	d.r.peers.owning, d.r.peers.ending = guessMin, guessMin
+	if terms = d.r.Explain(d.now, prompt("cold", 20), d.targets); terms[0].Queue < terms[1].Queue*2 {
+		t.Errorf("where others settled with 6 and 1 requests, a prompt waits for %.4f and %.4f s", terms[0].Queue, terms[1].Queue)
+	}
 }
