@@ -100,26 +100,32 @@ func TestFC87UpstreamsComeAndGoWhileManyChoose(t *testing.T) {
 	var clients sync.WaitGroup
 	stop := make(chan struct{})
 	var flips sync.WaitGroup
+	var flipped atomic.Int64
+	flip := func() {
+		i := flipped.Add(1)
+		var some []string
+		for j, e := range engines {
+			if (i>>(j%3)+int64(j))%3 == 0 {
+				some = append(some, e.addr)
+			}
+		}
+		offer(some...)
+	}
 	flips.Go(func() {
-		for i := 0; ; i++ {
+		for {
 			select {
 			case <-stop:
 				return
 			default:
+				flip()
 			}
-			var some []string
-			for j, e := range engines {
-				if (i>>(j%3)+j)%3 == 0 {
-					some = append(some, e.addr)
-				}
-			}
-			offer(some...)
 		}
 	})
 	var ok, none atomic.Int64
 	for c := range 16 {
 		clients.Go(func() {
 			for i := range 20 {
+				flip() // who flips all the time may be held up just where nobody is offered
 				a := g.post("/v1/chat/completions", chat(user(text(fmt.Sprint(c%4, "/", i), 600)), nil))
 				switch a.status {
 				case 200:
