@@ -132,8 +132,10 @@ var dialects = [...]dialect{
 }
 
 // bare is the prefix of names that have none. They are so common that a page
-// must have both gauges of the queue to be of an engine.
+// must have both gauges of the queue to be of an engine, and no name of another.
 const bare = ""
+
+func isBare(d int) bool { return dialects[d].prefixes[0] == bare }
 
 // ofVLLM are the names of engines that have taken them over from vLLM.
 var ofVLLM = map[string]series{

@@ -25,6 +25,8 @@ type parser struct {
 	page    Page
 	tallies [len(dialects)][fieldCount]tally
 	start   tally
+	// prefixed: an engine's own name was seen, whatever it told.
+	prefixed bool
 }
 
 var parsers = sync.Pool{New: func() any {
@@ -77,6 +79,7 @@ func (p *parser) reset(r io.Reader, limit int64) {
 	p.in.Reset(&p.limited)
 	p.page = Page{}
 	p.start.reset()
+	p.prefixed = false
 	for d := range p.tallies {
 		for f := range p.tallies[d] {
 			p.tallies[d][f].reset()
@@ -105,6 +108,7 @@ func (p *parser) line(line []byte) {
 		p.start.add(s.key(), v, startTime)
 		return
 	}
+	p.prefixed = p.prefixed || !isBare(d)
 	t := &p.tallies[d]
 	switch {
 	case what.config != nil:
@@ -125,7 +129,12 @@ func (p *parser) tooLong(start []byte) {
 	if !ok {
 		return
 	}
-	if d, what, ours := lookup(name); ours && what.config == nil && what.label == "" {
+	d, what, ours := lookup(name)
+	if !ours {
+		return
+	}
+	p.prefixed = p.prefixed || !isBare(d)
+	if what.config == nil && what.label == "" {
 		p.tallies[d][what.field].bad = true
 	}
 }

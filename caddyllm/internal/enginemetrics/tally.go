@@ -90,7 +90,9 @@ func (t *tally) max() route.Num {
 }
 
 // finish tells what was gathered: of the engine whose queue is known, or else
-// of the first one that has any name on the page.
+// of the first one that has any name on the page. Names without a prefix are an
+// engine's only where no engine's own are: a gateway in front may have the same,
+// and an engine whose queue can't be read must not pass for idle by them.
 func (p *parser) finish() Page {
 	for d := range dialects {
 		t := &p.tallies[d]
@@ -98,7 +100,7 @@ func (p *parser) finish() Page {
 		for f := range t {
 			named = named || t[f].seen()
 		}
-		if !named || dialects[d].prefixes[0] == bare && !(t[waiting].seen() && t[running].seen()) {
+		if !named || isBare(d) && (p.prefixed || !t[waiting].seen() || !t[running].seen()) {
 			continue
 		}
 		load := loadOf(t)
