@@ -12,22 +12,36 @@ type sample struct{ labels []byte }
 
 // tellsCopies reports whether copies of one number differ in a label. All ranks of
 // an engine that is parallel in tensors, layers, experts or contexts, and all
-// processes of a server, have the one queue; ranks that are parallel in data have one
-// each. SGLang counts a queue once more for each priority, beside the whole.
+// processes of a server, have the one queue. SGLang counts a queue once more for
+// each priority, beside the whole.
 func tellsCopies(label []byte) bool {
 	switch string(label) {
 	case "pid", "priority":
 		return true
 	}
-	return bytes.HasSuffix(label, rankSuffix) && !bytes.HasSuffix(label, dataSuffix)
+	return bytes.HasSuffix(label, rankSuffix) && !ofDataRank(label)
 }
 
-var rankSuffix, dataSuffix = []byte("_rank"), []byte("dp_rank")
-
-// Labels that tell engines apart on an info series.
-var identity = map[string]bool{
-	"engine": true, "dp_rank": true, "model_name": true, "ReplicaId": true, "WorkerId": true,
+// identifies reports whether a label tells engines apart on an info series.
+func identifies(label []byte) bool {
+	switch string(label) {
+	case "engine", "model_name", "ReplicaId", "WorkerId":
+		return true
+	}
+	return ofDataRank(label)
 }
+
+// ofDataRank reports whether a label is the rank in data, of which each has a
+// queue and a cache of its own: dp_rank, attn_dp_rank, data_parallel_rank.
+func ofDataRank(label []byte) bool {
+	return string(label) == "dp_rank" || bytes.HasSuffix(label, dpSuffix) || bytes.HasSuffix(label, dataSuffix)
+}
+
+var (
+	rankSuffix = []byte("_rank")
+	dpSuffix   = []byte("_dp_rank")
+	dataSuffix = []byte("data_parallel_rank")
+)
 
 // splitName splits a line into a metric's name and what follows it, labels
 // first. The newest text format may have the name, quoted, among the labels.
@@ -189,10 +203,8 @@ func (s sample) key() uint64 {
 	return s.hash(func(name []byte) bool { return !tellsCopies(name) })
 }
 
-// only names the series by the labels listed.
-func (s sample) only(labels map[string]bool) uint64 {
-	return s.hash(func(name []byte) bool { return labels[string(name)] })
-}
+// engineKey names the engine that an info series is of.
+func (s sample) engineKey() uint64 { return s.hash(identifies) }
 
 // hash is a sum, as the order of labels means nothing.
 func (s sample) hash(counts func(name []byte) bool) uint64 {

@@ -143,7 +143,7 @@ func (p *parser) tooLong(start []byte) {
 func (p *parser) config(t *[fieldCount]tally, fields map[string]field, s sample) {
 	// All other labels are settings, and would tell two notes of one engine
 	// apart.
-	key := s.only(identity)
+	key := s.engineKey()
 	for rest := s.labels; ; {
 		name, value, more, ok := nextLabel(rest)
 		if !ok {

@@ -254,6 +254,8 @@ func TestFC61SeveralEngines(t *testing.T) {
 		{"eight context parallel ranks", strings.ReplaceAll(ranks, "tp_rank=", `attn_cp_rank="1",tp_rank=`), 5},
 		{"eight context parallel ranks of their own", strings.ReplaceAll(ranks, "tp_rank=", "attn_cp_rank="), 5},
 		{"eight data parallel ranks by another name", strings.ReplaceAll(ranks, "tp_rank=", "attn_dp_rank="), 40},
+		{"eight data parallel ranks in full", strings.ReplaceAll(ranks, "tp_rank=", "data_parallel_rank="), 40},
+		{"eight ranks that shard what is parallel in data", strings.ReplaceAll(ranks, "tp_rank=", "fsdp_rank="), 5},
 		{"one series twice", waiting(`engine="0",model_name="m"`, 11) + waiting(`model_name="m",engine="0"`, 2), 11},
 		{"two models", waiting(`model_name="a"`, 1) + waiting(`model_name="b"`, 2), 3},
 		{"labels that swap words", waiting(`engine="a",model_name="b"`, 1) + waiting(`engine="b",model_name="a"`, 2), 3},
@@ -274,6 +276,13 @@ func TestFC61SeveralEngines(t *testing.T) {
 		"vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"20\"} 1\n")
 	wantNum(t, "KV usage of the fullest engine", p.Load.KVUsage, 0.9)
 	wantNum(t, "capacity of both engines", p.Load.CapacityTokens, 480)
+	for rank, want := range map[string]float64{"dp_rank": 8000, "attn_dp_rank": 8000, "data_parallel_rank": 8000, "tp_rank": 1000} {
+		infos := ""
+		for i := range 8 {
+			infos += fmt.Sprintf("sglang:cache_config_info{%s=\"%d\",page_size=\"10\",num_pages=\"100\"} 1\n", rank, i)
+		}
+		wantNum(t, "capacity of eight by "+rank, parse(t, infos).Load.CapacityTokens, want)
+	}
 }
 
 // FC-65: no foreign line hides ours, in front of them or behind. The first
