@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // chatOf is a chat body of about n bytes: prose and code with the escapes that
@@ -94,6 +95,41 @@ func TestFC30ManyMembersThatSayNothing(t *testing.T) {
 		p, status := s.Scan(Chat, []byte(body), true, 64)
 		if want, _ := new(Scanner).Scan(Chat, []byte(`{"messages":[{"content":"a"}]}`), true, 64); status != OK || !slices.Equal(p.Chain, want.Chain) || p.Bytes != want.Bytes {
 			t.Errorf("%s: status %d, %d bytes, want %d", piece, status, p.Bytes, want.Bytes)
+		}
+	}
+}
+
+// What other servers and clients never send must not cost more than its length
+// either: keys far from their values, marks for a cache on parts that nobody knows,
+// and duplicates deep down, where each level is gone through anew.
+func TestFC30TheCostOfOddObjectsIsLinear(t *testing.T) {
+	deep := strings.Repeat(`[`, 900) + strings.Repeat(`[1],`, 500_000) + `1` + strings.Repeat(`]`, 900)
+	many := strings.Repeat(`[1],`, maxLandmarks+1) + `1` // no landmark is left behind them
+	wide := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"k%d":1,`, i)
+		}
+		return b.String()
+	}(400_000)
+	space := strings.Repeat(" ", 1_000_000)
+	for name, body := range map[string]string{
+		"a key far from its value": `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id"` + space + `:"x",` + strings.Repeat(`"id":"",`, 300_000) + `"content":"a"}]}]}`,
+		"a mark on a deep part":    `{"messages":[{"role":"user","content":[` + many + `,{"type":"x","cache_control":{},"v":` + deep + `}]}]}`,
+		"a mark on a wide part":    `{"messages":[{"role":"user","content":[{"type":"x","cache_control":{},` + wide + `"v":1}]}]}`,
+		"a wide duplicate":         `{"messages":[{"role":"user","content":[{"type":"x","v":1,"v":1,` + wide + `"w":1}]}]}`,
+		"a deep duplicate":         `{"messages":[{"role":"user","content":[` + many + `,{"type":"x","v":1,"v":` + deep + `}]}]}`,
+	} {
+		var s Scanner
+		began := time.Now()
+		if !json.Valid([]byte(body)) {
+			t.Fatalf("%s is no JSON", name)
+		}
+		valid := time.Since(began)
+		began = time.Now()
+		_, status := s.Scan(Chat, []byte(body), true, 256)
+		if took := time.Since(began); status != OK || took > 50*valid {
+			t.Errorf("%s: status %d after %v, and encoding/json takes %v to go through it", name, status, took, valid)
 		}
 	}
 }

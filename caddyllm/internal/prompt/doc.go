@@ -28,8 +28,9 @@
 //     balanced brackets and closed strings only; the engine is the judge of the
 //     rest.
 //   - Of duplicate keys the last counts, as in Python; of several names for one
-//     thing the last that says something. Behind the first 16,384
-//     keys of one tool's schema or one call's arguments all of them count.
+//     thing the last that says something. Behind the first 16,384 keys of one
+//     tool's schema or one call's arguments, and deeper than 32 brackets in it,
+//     all of them count.
 //   - Numbers in tools are told apart by spelling: 1.0 is not 1.
 //   - Text parts of a message are joined by a line feed, as vLLM does it for
 //     templates that want strings: a text cut into two parts equals the whole

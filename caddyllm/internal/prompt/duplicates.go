@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"bytes"
+	"iter"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -170,37 +171,37 @@ func (k *keySet) grow() {
 	}
 }
 
-// deduped feeds a value like compact, but of duplicate keys only the last value,
-// at the place of the first: so Python's parser makes its objects. It is slow,
-// and no encoder makes such a value.
-func (s *Scanner) deduped(v span) {
-	c := s.first(v)
-	switch c {
-	case '{':
-		s.emit(s.body[v.from : v.from+1])
-		for i, m := range s.members(v) {
-			if i > 0 {
-				s.emit(comma)
-			}
-			s.quoted(m.key)
-			s.emit(colon)
-			s.deduped(m.value)
-		}
-	case '[':
-		s.emit(s.body[v.from : v.from+1])
-		w := s.enter(v)
-		for i := 0; w.next(); i++ {
-			if i > 0 {
-				s.emit(comma)
-			}
-			s.deduped(w.value)
-		}
-	case '"':
-		s.quoted(v)
+// maxDeduped is how deep in a value duplicate keys are looked for: each level is
+// one more search for the ends of what is in it. Schemas have a handful.
+const maxDeduped = 32
+
+// deduped feeds an object or array like compact, but of duplicate keys only the
+// last value, at the place of the first: so Python's parser makes its objects. It
+// is slow, and no encoder makes such a value.
+func (s *Scanner) deduped(v span, depth int) {
+	if depth == maxDeduped {
+		s.compact(v)
 		return
-	default:
-		s.emit(s.bytes(v))
-		return
+	}
+	s.emit(s.body[v.from : v.from+1])
+	n := 0
+	feed := func(w span) {
+		if c := s.first(w); c == '{' || c == '[' {
+			s.deduped(w, depth+1)
+		} else {
+			s.plain(w)
+		}
+	}
+	if s.first(v) == '{' {
+		for m := range s.members(v) {
+			s.begins(m.key, &n)
+			feed(m.value)
+		}
+	} else {
+		for w := s.enter(v); w.next(); {
+			s.separate(&n)
+			feed(w.value)
+		}
 	}
 	if !v.cut() {
 		s.emit(s.body[v.to-1 : v.to])
@@ -211,17 +212,20 @@ func (s *Scanner) deduped(v span) {
 // and that are new from turn to turn.
 func (s *Scanner) without(v span, which func(name []byte) bool) {
 	s.emit(s.body[v.from : v.from+1])
-	n := 0
-	for _, m := range s.members(v) {
-		if which(m.name) {
+	n, unique := 0, s.unique(v)
+	for m := range s.members(v) {
+		if which(s.nameOf(m.key)) {
 			continue
 		}
-		if n++; n > 1 {
-			s.emit(comma)
+		s.begins(m.key, &n)
+		switch c := s.first(m.value); {
+		case c != '{' && c != '[':
+			s.plain(m.value)
+		case unique:
+			s.compact(m.value)
+		default:
+			s.deduped(m.value, 0)
 		}
-		s.quoted(m.key)
-		s.emit(colon)
-		s.deduped(m.value)
 	}
 	s.emit(s.body[v.to-1 : v.to])
 }
@@ -237,25 +241,61 @@ func (s *Scanner) quoted(v span) {
 	}
 }
 
-type member struct {
-	key, value span
-	name       []byte
+// plain feeds a string or a scalar as it is in an object.
+func (s *Scanner) plain(v span) {
+	if s.first(v) == '"' {
+		s.quoted(v)
+		return
+	}
+	s.emit(s.bytes(v))
 }
 
-func (s *Scanner) members(v span) []member {
-	var all []member
-	places := make(map[string]int)
-	var scratch []byte
-	for w := s.enter(v); w.next(); {
-		name := s.unquoted(w.key, &scratch)
-		if at, ok := places[string(name)]; ok {
-			all[at].value = w.value
-			continue
-		}
-		places[string(name)] = len(all)
-		all = append(all, member{w.key, w.value, []byte(string(name))})
+// begins feeds what stands before a member's value, of which n were before.
+func (s *Scanner) begins(key span, n *int) {
+	s.separate(n)
+	s.quoted(key)
+	s.emit(colon)
+}
+
+func (s *Scanner) separate(n *int) {
+	if *n > 0 {
+		s.emit(comma)
 	}
-	return all
+	*n++
+}
+
+type member struct{ key, value span }
+
+// members are those of an object, each of its first maxKeys with the last value of
+// its key among these, and then all that follow.
+func (s *Scanner) members(v span) iter.Seq[member] {
+	return func(yield func(member) bool) {
+		var all []member
+		places := make(map[string]int)
+		var scratch []byte
+		w := s.enter(v)
+		more := w.next()
+		for n := 0; more && n < maxKeys; n++ {
+			name := s.unquoted(w.key, &scratch)
+			if at, ok := places[string(name)]; ok {
+				all[at].value = w.value
+			} else {
+				places[string(name)] = len(all)
+				all = append(all, member{w.key, w.value})
+			}
+			more = w.next()
+		}
+		for _, m := range all {
+			if !yield(m) {
+				return
+			}
+		}
+		for ; more; more = w.next() {
+			if !yield(member{w.key, w.value}) {
+				return
+			}
+		}
+	}
 }
 
 // overridden reports whether a later member has the name of the current one.

@@ -32,6 +32,7 @@ type lexer struct {
 	broken   bool
 	marks    []landmark
 	name     [maxName]byte
+	keys     [maxFields]span // of the fields that note has found, while it looks
 	// Of a survey:
 	depth int                 // of brackets
 	dirty int                 // the last byte that keeps what it is in from being canonical

@@ -12,7 +12,7 @@ func (s *Scanner) value(v span) {
 	case c != '{' && c != '[':
 		s.leaf(v)
 	case !s.unique(v):
-		s.deduped(v)
+		s.deduped(v, 0)
 	case v.clean():
 		s.emit(s.bytes(v))
 	default:

@@ -70,8 +70,8 @@ func (w *walk) fail(i int) bool {
 }
 
 // note puts the values of an object's members into out, by the field that their
-// names are, the last of duplicates (see again), and returns a bit for each field that there
-// is. It is a walk as well, one whose state stays in registers.
+// names are, the last of duplicates (see again), and returns a bit for each field
+// that there is. It is a walk as well, one whose state stays in registers.
 func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint64) {
 	body, marks, m := l.body, l.marks, v.mark
 	if l.marked(int(v.from), m) {
@@ -105,8 +105,8 @@ func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint
 		if !key.clean() {
 			name = l.spelled(name)
 		}
-		if f := of(name); f != 0 && (noted&(1<<f) == 0 || l.says(value) || l.again(name, out[f])) {
-			out[f] = value
+		if f := of(name); f != 0 && (noted&(1<<f) == 0 || l.says(value) || l.again(name, l.keys[f%maxFields])) {
+			out[f], l.keys[f%maxFields] = value, key
 			noted |= 1 << f
 		}
 		i, c = l.token(int(value.to))
@@ -122,34 +122,37 @@ func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint
 	return noted
 }
 
-// again reports whether before is the value of a member of this name too: then
-// the one at hand is a duplicate, of which the last counts. Of several names for
-// one thing, one that says nothing doesn't take from what another one said:
-// clients write all members of a structure out. It looks back from the value, as
-// an object may have nothing but such members.
-func (l *lexer) again(name []byte, before span) bool {
-	end := bytes.LastIndexByte(l.body[:before.from], '"')
-	// No name of interest has a quote in it, escaped or not.
-	raw := l.body[bytes.LastIndexByte(l.body[:end], '"')+1 : end]
-	if bytes.IndexByte(raw, '\\') < 0 {
+// again reports whether the member of this key before the one at hand has the same
+// name: then this one is a duplicate, of which the last counts. Of several names for
+// one thing, one that says nothing doesn't take from what another one said: clients
+// write all members of a structure out.
+func (l *lexer) again(name []byte, key span) bool {
+	if raw := l.inside(key); key.clean() {
 		return bytes.Equal(raw, name)
 	}
 	name = append(make([]byte, 0, maxName), name...) // it may be where spelled writes
-	return bytes.Equal(l.spelled(raw), name)
+	return bytes.Equal(l.nameOf(key), name)
 }
 
-// maxName is longer than any name of interest.
-const maxName = 48
+const (
+	// maxName is longer than any name of interest.
+	maxName = 48
+	// maxFields is how many fields note can tell of.
+	maxFields = 64
+)
 
 // name is the current member's key in canonical form, which no name of interest
 // has escapes in; valid until the next call for any walk. Keys too long to be of
 // interest may come as they are.
-func (w *walk) name() []byte {
-	raw := w.l.body[w.key.from+1 : w.key.to-1]
-	if w.key.clean() {
+func (w *walk) name() []byte { return w.l.nameOf(w.key) }
+
+// nameOf is that of a key.
+func (l *lexer) nameOf(key span) []byte {
+	raw := l.body[key.from+1 : key.to-1]
+	if key.clean() {
 		return raw
 	}
-	return w.l.spelled(raw)
+	return l.spelled(raw)
 }
 
 func (l *lexer) spelled(raw []byte) []byte {
