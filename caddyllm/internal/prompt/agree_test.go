@@ -172,6 +172,8 @@ var seeds = []string{
 	`{"tools":[{"type":"mcp","cache_control":{"type":"ephemeral"},"a":1}],"messages":[{"reasoning":"r","reasoning_content":null,"content":[{"type":"tool_result","tool_use_id":"t","cache_control":{}},{"type":"redacted_thinking","data":"d","cache_control":{}},{"type":"image_url","text":"","image_url":{"url":"u","file_id":""}}]}]}`,
 	`{"input_extra":[],"chat_template_kwargs":{},"input_prefix":"p","prompt":"q","text_input":"","lora":[{"id":1}],"parameters":{"adapter_id":"a","max_new_tokens":3}}`,
 	`{"messages":[{"role":"user","content":[{"content":[{"content":[{"content":[{"content":[{"content":"deep"}]}]}]}]}]}]}`,
+	`{"messages":[{"role":"user","content":[{"type":"tool_result","text":"","content":[ ],"id":"t"},{"type":"image","text":"a","source":{"url":"","data":"AA"}},{"type":"x","text":"","thinking":"","input":{},"name":"f"},{"type":"text","text":"","image":{"url":"","x":[]},"image_url":{"data":""}}]}]}`,
+	`{"documents":[{"text":"","content":[],"image":"AA"}],"query":"q"}`,
 }
 
 func FuzzScanAgreesWithItsTwin(f *testing.F) {

@@ -116,10 +116,10 @@ func (s *Scanner) document(v span) {
 	var f [nPartFields]span
 	note(&s.lexer, v, partFieldOf, f[:])
 	switch c := s.first(f[pContent]); {
-	case c == '[' || c == '"':
+	case (c == '[' || c == '"') && s.tells(f[pContent]):
 		s.mark(lPrompt)
 		s.content(f[pContent], 0)
-	case s.first(f[pText]) == 0 && s.media(&f):
+	case !s.says(f[pText]) && s.media(&f):
 	default:
 		s.reading(lPrompt, v)
 	}

@@ -59,13 +59,6 @@ func (s *Scanner) feedOptions() {
 	}
 }
 
-// hollow reports whether v is an object or array without anything in it, which
-// shows no more in a prompt than one that isn't there.
-func (s *Scanner) hollow(v span) bool {
-	c := s.first(v)
-	return (c == '{' || c == '[') && !v.cut() && s.space(int(v.from)+1) == int(v.to)-1
-}
-
 // efforts are the members that say whether and how hard a model shall think, by
 // OpenAI, Anthropic and SGLang, of objects that also say what of that is to be told.
 var efforts = [...]string{"effort", "reasoning_effort", "enabled", "enable"}
@@ -306,7 +299,11 @@ func (s *Scanner) words(v span, joined bool) bool {
 // lineFeed is the canonical form of the one that joins texts.
 var lineFeed = []byte(`\n`)
 
-// part feeds one part of a content.
+// besides are the fields that may say something beside a part's text.
+const besides = 1<<pThinking | 1<<pImage | 1<<pAudio | 1<<pVideo | 1<<pFile | 1<<pInput | 1<<pContent | 1<<pEmbeds
+
+// part feeds one part of a content. Of a part that has all members of a client's
+// structure, those that say nothing leave it to another one to say what it is.
 func (s *Scanner) part(v span, joined bool, nesting int) bool {
 	if s.first(v) == '"' {
 		return s.words(v, joined)
@@ -318,32 +315,33 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 	var f [nPartFields]span
 	noted := note(&s.lexer, v, partFieldOf, f[:])
 	if s.first(f[pText]) == '"' {
-		if noted&(1<<pImage|1<<pAudio|1<<pVideo) == 0 || !s.says(f[pImage]) && !s.says(f[pAudio]) && !s.says(f[pVideo]) {
+		says := s.says(f[pText])
+		if says && noted&besides == 0 || s.textual(&f, says) {
 			return s.words(f[pText], joined)
 		}
-		if s.says(f[pText]) { // beside a picture, which some clients give an empty text
+		if says {
 			s.words(f[pText], joined)
 		}
 	}
 	switch {
-	case s.present(f[pEmbeds]):
+	case s.says(f[pEmbeds]):
 		s.embeds(f[pEmbeds])
-	case s.first(f[pThinking]) == '"':
+	case s.first(f[pThinking]) == '"' && s.says(f[pThinking]):
 		s.reading(lReasoning, f[pThinking])
-	case s.is(f[pType], `"tool_result"`) && !s.present(f[pContent]): // of a tool that had nothing to tell
+	case string(s.headOf(f[pType])) == "tool_result" && !s.tells(f[pContent]): // of a tool that had nothing to tell
 		s.mark(lOutput)
 		s.labelled(lID, f[pID])
 		s.found = true
-	case s.present(f[pContent]) && nesting < maxNesting: // a tool's result
+	case s.tells(f[pContent]) && nesting < maxNesting: // a tool's result
 		s.mark(lOutput)
 		s.labelled(lID, f[pID])
 		s.content(f[pContent], nesting+1)
-	case s.present(f[pInput]): // the use of a tool
-		s.mark(lCall)
-		s.labelled(lID, f[pID])
-		s.labelled(lName, f[pName])
-		s.reading(lArguments, f[pInput])
-	case !s.media(&f) && !v.cut(): // cut before it showed what it is
+	case s.tells(f[pInput]):
+		s.use(&f)
+	case s.media(&f):
+	case s.says(f[pInput]) && s.says(f[pName]): // of a tool that takes nothing
+		s.use(&f)
+	case !v.cut(): // cut before it showed what it is
 		if s.found = true; noted&(1<<pCache) == 0 {
 			s.labelled(lUnknown, v)
 			break
@@ -352,6 +350,33 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		s.without(v, func(name []byte) bool { return partFieldOf(name) == pCache })
 	}
 	return false
+}
+
+// textual reports whether a part with a text has nothing else to say, and isn't of
+// a type that has its say elsewhere.
+func (s *Scanner) textual(f *[nPartFields]span, says bool) bool {
+	if s.shows(f[pImage]) || s.shows(f[pAudio]) || s.shows(f[pVideo]) {
+		return false
+	}
+	switch string(s.headOf(f[pType])) {
+	case "", "text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal":
+		return says || !s.more(f)
+	}
+	return says && !s.more(f)
+}
+
+// more reports whether a part says something by what is neither a text nor a
+// picture.
+func (s *Scanner) more(f *[nPartFields]span) bool {
+	return s.says(f[pEmbeds]) || s.says(f[pThinking]) || s.tells(f[pContent]) || s.tells(f[pInput]) || s.shows(f[pFile])
+}
+
+// use feeds the use of a tool.
+func (s *Scanner) use(f *[nPartFields]span) {
+	s.mark(lCall)
+	s.labelled(lID, f[pID])
+	s.labelled(lName, f[pName])
+	s.reading(lArguments, f[pInput])
 }
 
 // text feeds a string.

@@ -65,6 +65,46 @@ func TestAPictureWithATextOfItsOwnIsSeen(t *testing.T) {
 	wantSame(t, Chat, `{"messages":[{"role":"user","content":[{"type":"text","text":"a","image_url":null,"input_audio":null}]}]}`, `{"messages":[{"role":"user","content":"a"}]}`)
 }
 
+// Go's and Java's clients write all members of a part out, whatever it is.
+func TestAnEmptyMemberHidesNothingOfAPart(t *testing.T) {
+	for _, part := range []string{
+		`{"type":"image",EMPTY,"source":{"type":"base64","media_type":"image/png","data":"ONE"}}`,
+		`{"type":"input_file",EMPTY,"file_id":"ONE"}`,
+		`{"type":"file",EMPTY,"file":{"file_data":"ONE","file_id":""}}`,
+		`{"type":"image_url",EMPTY,"uuid":"ONE"}`,
+		`{"type":"tool_use","id":"t","name":"f",EMPTY,"input":{"a":"ONE"}}`,
+		`{"type":"tool_use","id":"t","name":"ONE",EMPTY,"input":{}}`,
+		`{"type":"tool_result","tool_use_id":"t",EMPTY,"content":"ONE"}`,
+		`{"type":"tool_result","tool_use_id":"t",EMPTY,"content":[{"type":"text","text":"ONE"}]}`,
+		`{"type":"tool_result","tool_use_id":"ONE",EMPTY}`,
+		`{"type":"thinking",EMPTY,"thinking":"ONE"}`,
+		`{"type":"redacted_thinking",EMPTY,"data":"ONE"}`,
+		`{"type":"video_url",EMPTY,"video_url":{"url":"ONE"}}`,
+		`{"type":"input_audio",EMPTY,"input_audio":{"format":"wav","data":"ONE"}}`,
+		`{"type":"image_url",EMPTY,"image_url":{"url":"ONE"}}`,
+		`{"type":"prompt_embeds",EMPTY,"prompt_embeds":"ONE"}`,
+		`{"type":"document",EMPTY,"source":{"type":"content","url":"","content":[{"type":"text","text":"ONE"}]}}`,
+		`{"type":"text","text":"ONE",EMPTY}`,
+	} {
+		for _, empty := range []string{
+			`"text":""`, `"text":null`, `"content":""`, `"content":[]`, `"content":[ ]`, `"thinking":""`, `"input":""`, `"input":{}`, `"prompt_embeds":""`,
+			`"image_url":{"url":""}`, `"image_url":{"url":"","detail":"auto"}`, `"image_url":""`, `"image":{"url":""}`, `"image":{}`, `"input_audio":{"data":"","format":""}`, `"video_url":{"url":null}`,
+			`"file":{"file_id":"","file_data":"","filename":""}`, `"file_id":""`, `"source":{"type":"","media_type":"","data":"","url":""}`, `"uuid":""`,
+			`"text":"","content":"","thinking":"","input":{},"image_url":{"url":""},"video_url":{"url":""}`,
+		} {
+			if name, _, _ := strings.Cut(empty, ":"); strings.Count(part, name+":") > 0 {
+				continue // the last of one name counts
+			}
+			chat := `{"messages":[{"role":"user","content":[` + part + `,{"type":"text","text":"go on"}]}]}`
+			full := strings.Replace(chat, "EMPTY", empty, 1)
+			wantDifferent(t, Messages, full, strings.Replace(full, "ONE", "TWO", 1))
+			if !strings.Contains(part, `"redacted_thinking"`) { // printed as it came
+				wantSame(t, Messages, full, strings.Replace(chat, ",EMPTY", "", 1))
+			}
+		}
+	}
+}
+
 func TestEmptyOptionsAreNone(t *testing.T) {
 	plain := `{"messages":[{"role":"user","content":"a"}]}`
 	for _, option := range []string{`"chat_template_kwargs":{}`, `"documents":[ ]`, `"mm_processor_kwargs":{ }`, `"tools":[]`, `"reasoning":{}`, `"output_config":{"format":null}`} {

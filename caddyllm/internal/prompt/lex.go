@@ -228,6 +228,16 @@ func (l *lexer) present(v span) bool { return v.to > 0 && !l.is(v, "null") }
 // says reports whether v is there, and neither null nor an empty string.
 func (l *lexer) says(v span) bool { return l.present(v) && !l.is(v, `""`) }
 
+// tells reports whether v says something, and isn't an empty object or array.
+func (l *lexer) tells(v span) bool { return l.says(v) && !l.hollow(v) }
+
+// hollow reports whether v is an object or array without anything in it, which
+// shows no more in a prompt than one that isn't there.
+func (l *lexer) hollow(v span) bool {
+	c := l.first(v)
+	return (c == '{' || c == '[') && !v.cut() && l.space(int(v.from)+1) == int(v.to)-1
+}
+
 // inside is a string's raw text, without quotes.
 func (l *lexer) inside(v span) []byte {
 	if v.cut() {

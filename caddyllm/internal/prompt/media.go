@@ -18,7 +18,7 @@ func (s *Scanner) media(f *[nPartFields]span) bool {
 		letter byte
 	}{{pImage, lImage}, {pAudio, lAudio}, {pVideo, lVideo}, {pFile, lFile}} {
 		v := f[m.field]
-		if !s.says(v) {
+		if !s.shows(v) {
 			continue
 		}
 		if s.identified(f) {
@@ -29,6 +29,38 @@ func (s *Scanner) media(f *[nPartFields]span) bool {
 		return true
 	}
 	return s.named(f)
+}
+
+// shows reports whether v has anything of an attachment: of an object, an address
+// or data, or something else that isn't a mere setting.
+func (s *Scanner) shows(v span) bool {
+	if s.first(v) != '{' || v.cut() {
+		return s.tells(v)
+	}
+	known := false
+	for w := s.enter(v); w.next(); {
+		switch c := s.first(w.value); {
+		case isPayload(w.name()):
+			if s.tells(w.value) {
+				return true
+			}
+			known = true
+		case c == '{' || c == '[':
+			if !s.hollow(w.value) {
+				return true
+			}
+		}
+	}
+	return !known && !s.hollow(v)
+}
+
+// isPayload reports whether a member of that name is what identifies an attachment.
+func isPayload(name []byte) bool {
+	switch string(name) {
+	case "url", "data", "file_data", "file_id", "file_url":
+		return true
+	}
+	return false
 }
 
 // named feeds what vLLM has seen before, of which only the name is sent again.
@@ -130,11 +162,8 @@ func (s *Scanner) payload(v span) span {
 	}
 	found := v
 	for w := s.enter(v); w.next(); {
-		switch string(w.name()) {
-		case "url", "data", "file_data", "file_id", "file_url":
-			if s.first(w.value) == '"' && s.says(w.value) {
-				found = w.value
-			}
+		if isPayload(w.name()) && s.first(w.value) == '"' && s.says(w.value) {
+			found = w.value
 		}
 	}
 	return found

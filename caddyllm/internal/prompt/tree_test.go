@@ -84,6 +84,9 @@ func (n *node) is(kind byte) bool { return n != nil && n.kind == kind }
 func (n *node) present() bool     { return n != nil && n.raw != "null" }
 func (n *node) says() bool        { return n.present() && n.raw != `""` }
 
+func (n *node) hollow() bool { return (n.is('{') || n.is('[')) && len(n.members) == 0 }
+func (n *node) tells() bool  { return n.says() && !n.hollow() }
+
 // fieldsOf is an object's members by field, the last of duplicates; of several
 // names for one field, those that say nothing leave it to another.
 func fieldsOf[F ~uint8](n *node, of func([]byte) F) map[F]*node {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -330,46 +331,57 @@ func (w *twin) part(n *node, joined bool, nesting int) bool {
 		return false
 	}
 	f := fieldsOf(n, partFieldOf)
-	medium := f[pImage].says() || f[pAudio].says() || f[pVideo].says()
-	if f[pText].is('"') {
-		if !medium {
-			return w.words(f[pText], joined)
-		}
-		if f[pText].says() {
-			w.words(f[pText], joined)
+	kind := ""
+	if f[pType].is('"') {
+		kind = f[pType].text
+	}
+	if text := f[pText]; text.is('"') {
+		ofText := slices.Contains([]string{"", "text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal"}, kind)
+		seen := holds(f[pImage]) || holds(f[pAudio]) || holds(f[pVideo])
+		only := !seen && !(f[pEmbeds].says() || f[pThinking].says() || f[pContent].tells() || f[pInput].tells() || holds(f[pFile]))
+		switch {
+		case text.text != "" && (only || ofText && !seen), only && ofText:
+			return w.words(text, joined)
+		case text.text != "":
+			w.words(text, joined)
 		}
 	}
 	switch {
-	case f[pEmbeds].present():
+	case f[pEmbeds].says():
 		w.embeds(f[pEmbeds])
-	case f[pThinking].is('"'):
+	case f[pThinking].is('"') && f[pThinking].says():
 		w.reading('h', f[pThinking])
-	case f[pType].is('"') && f[pType].text == "tool_result" && !f[pContent].present():
+	case kind == "tool_result" && !f[pContent].tells():
 		w.mark('o')
 		w.labelled('d', f[pID])
 		w.found = true
-	case f[pContent].present() && nesting < 4:
+	case f[pContent].tells() && nesting < 4:
 		w.mark('o')
 		w.labelled('d', f[pID])
 		w.content(f[pContent], nesting+1)
-	case f[pInput].present():
-		w.mark('u')
-		w.labelled('d', f[pID])
-		w.labelled('n', f[pName])
-		w.reading('g', f[pInput])
+	case f[pInput].tells():
+		w.use(f)
+	case w.picture(f):
+	case f[pInput].says() && f[pName].says():
+		w.use(f)
 	default:
-		if !w.picture(f) {
-			shown := &node{kind: '{'}
-			keys, members := n.unique()
-			for i, m := range members {
-				if keys[i] != "cache_control" {
-					shown.keys, shown.members = append(shown.keys, keys[i]), append(shown.members, m)
-				}
+		shown := &node{kind: '{'}
+		keys, members := n.unique()
+		for i, m := range members {
+			if keys[i] != "cache_control" {
+				shown.keys, shown.members = append(shown.keys, keys[i]), append(shown.members, m)
 			}
-			w.reading('x', shown)
 		}
+		w.reading('x', shown)
 	}
 	return false
+}
+
+func (w *twin) use(f map[partField]*node) {
+	w.mark('u')
+	w.labelled('d', f[pID])
+	w.labelled('n', f[pName])
+	w.reading('g', f[pInput])
 }
 
 func (w *twin) batch(n *node) {
@@ -389,10 +401,10 @@ func (w *twin) single(n *node) {
 	case n.is('{'):
 		f := fieldsOf(n, partFieldOf)
 		switch c := f[pContent]; {
-		case c.is('"') || c.is('['):
+		case (c.is('"') || c.is('[')) && c.tells():
 			w.mark('p')
 			w.content(c, 0)
-		case f[pText] == nil && w.picture(f):
+		case !f[pText].says() && w.picture(f):
 		default:
 			w.reading('p', n)
 		}

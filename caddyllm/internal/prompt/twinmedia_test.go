@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -11,7 +12,7 @@ import (
 func (w *twin) picture(f map[partField]*node) bool {
 	id := f[pUUID]
 	for i, from := range []partField{pImage, pAudio, pVideo, pFile} {
-		if f[from].says() {
+		if holds(f[from]) {
 			w.media("iavF"[i], f[from], id)
 			return true
 		}
@@ -24,6 +25,26 @@ func (w *twin) picture(f map[partField]*node) bool {
 		w.media(letter, id, id)
 	}
 	return ok
+}
+
+// holds reports whether an attachment has an address, data, or at least something
+// that is nested.
+func holds(n *node) bool {
+	if !n.is('{') {
+		return n.tells()
+	}
+	places, told := 0, 0
+	for i, key := range n.keys {
+		m := n.members[i]
+		place := slices.Contains([]string{"url", "data", "file_data", "file_id", "file_url"}, key)
+		if place {
+			places++
+		}
+		if (place || m.is('{') || m.is('[')) && m.tells() {
+			told++
+		}
+	}
+	return told > 0 || places == 0 && len(n.members) > 0
 }
 
 func (w *twin) images(n *node) {
