@@ -49,6 +49,34 @@ func listen(t *testing.T) (l net.Listener) {
 	return l
 }
 
+// listenInARow listens on n loopback ports, each one above the one before.
+func listenInARow(t *testing.T, n int) []net.Listener {
+	t.Helper()
+	for range 100 {
+		row := []net.Listener{listen(t)}
+		low := row[0].Addr().(*net.TCPAddr).Port
+		for len(row) < n {
+			address := fmt.Sprint("127.0.0.1:", low+len(row))
+			if _, again := had.LoadOrStore(address, true); again {
+				break
+			}
+			l, err := net.Listen("tcp", address) // not listenAt: who shares ports takes those of others
+			if err != nil {
+				break
+			}
+			row = append(row, l)
+		}
+		if len(row) == n {
+			return row
+		}
+		for _, l := range row {
+			l.Close()
+		}
+	}
+	t.Fatalf("there are no %d free ports in a row", n)
+	return nil
+}
+
 // serve serves h on a loopback port; the server is the caller's to close.
 func serve(t *testing.T, h http.Handler) *httptest.Server {
 	t.Helper()

@@ -79,31 +79,11 @@ func TestFC93AddressForms(t *testing.T) {
 // FC-93: a port range is so many upstreams.
 func TestFC93PortRange(t *testing.T) {
 	faces := newFaces(t, 1)
-	var low int
-	for range 100 { // until four free ports are found in a row
-		if _, err := fmt.Sscanf(deadAddress(t), "127.0.0.1:%d", &low); err != nil {
-			t.Fatal(err)
-		}
-		var listeners []net.Listener
-		for i := range 4 {
-			if l, err := listenAt(fmt.Sprintf("127.0.0.1:%d", low+i)); err == nil {
-				listeners = append(listeners, l)
-			}
-		}
-		if len(listeners) == 4 {
-			for _, l := range listeners {
-				serveOn(t, l, faces[0])
-			}
-			break
-		}
-		for _, l := range listeners {
-			l.Close()
-		}
-		low = 0
+	listeners := listenInARow(t, 4)
+	for _, l := range listeners {
+		serveOn(t, l, faces[0])
 	}
-	if low == 0 {
-		t.Fatal("no four free ports in a row")
-	}
+	low := listeners[0].Addr().(*net.TCPAddr).Port
 	g := site{upstreams: []string{fmt.Sprintf("127.0.0.1:%d-%d", low, low+3)}}.start(t)
 	for i := range 4 {
 		g.becomes(true, fmt.Sprintf("127.0.0.1:%d", low+i))
