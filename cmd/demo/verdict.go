@@ -41,19 +41,34 @@ var errSlower = errors.New("slower")
 // tries bounds how often is measured.
 const tries = 3
 
-// decide measures, and measures all again when another policy was faster: policies
-// have their turns one after the other, and a machine that had something else to
-// do in one of them tells nothing of the policy.
+// decide measures, and measures all again when all that is wrong is that another
+// policy was faster: policies have their turns one after the other, and a machine
+// that had something else to do in one of them tells nothing of the policy.
 func decide(stderr io.Writer, measure func() ([]replay.Result, error)) (results []replay.Result, missed, err error) {
 	for try := 1; ; try++ {
 		if results, err = measure(); err != nil {
 			return nil, nil, err
 		}
-		if missed = verdict(results); try == tries || !errors.Is(missed, errSlower) {
+		if missed = verdict(results); try == tries || !onlySlower(missed) {
 			return results, missed, nil
 		}
 		fmt.Fprintf(stderr, "%v\nmeasuring again, as the machine may have been busy\n", missed)
 	}
+}
+
+// onlySlower reports whether there are faults and every one is errSlower, where
+// errors.Is would be content with one of those joined.
+func onlySlower(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return errors.Is(err, errSlower)
+	}
+	for _, fault := range joined.Unwrap() {
+		if !errors.Is(fault, errSlower) {
+			return false
+		}
+	}
+	return true
 }
 
 // verdict is nil if the first result has both the best cached-token ratio and

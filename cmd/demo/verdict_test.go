@@ -56,6 +56,7 @@ func TestOnlyTheBestOfBothPasses(t *testing.T) {
 func TestWhoWasSlowerIsMeasuredAgain(t *testing.T) {
 	them := result("round_robin", 0.5, 200)
 	well, slow, cold := result("llm_prefix", 0.9, 100), result("llm_prefix", 0.9, 250), result("llm_prefix", 0.4, 100)
+	both := result("llm_prefix", 0.4, 250)
 	for _, c := range []struct {
 		name  string
 		ours  []replay.Result // in each comparison; the last one stays
@@ -66,6 +67,7 @@ func TestWhoWasSlowerIsMeasuredAgain(t *testing.T) {
 		{"slower once", []replay.Result{slow, well}, 2, true},
 		{"always slower", []replay.Result{slow}, tries, false},
 		{"fewer cached tokens", []replay.Result{cold, well}, 1, false},
+		{"slower and fewer cached tokens", []replay.Result{both, well}, 1, false},
 		{"slower, then fewer cached tokens", []replay.Result{slow, cold, well}, 2, false},
 	} {
 		times := 0
