@@ -80,7 +80,7 @@ times are kept.`,
 	f.StringVar(&v.policies, "policies", "llm_prefix,round_robin,least_conn,oracle_ttft", "policies, each with settings behind a colon")
 	f.DurationVar(&v.ScrapeInterval, "scrape-interval", cluster.DefaultScrapeInterval, "time between two looks at an engine's metrics")
 	f.IntVar(&v.Proxies, "proxies", 1, "proxies that know nothing of each other")
-	f.BoolVar(&v.Split, "split", false, "send each request to any proxy, instead of each session to one")
+	f.BoolVar(&v.Split, "split", false, "send each request to any proxy, instead of all requests of a conversation to one (see llmreplay traces)")
 	f.StringVar(&v.scenario, "scenario", "", "what happens to the engines (see llmreplay traces)")
 	f.Float64Var(&v.Warmup, "warmup", cluster.DefaultWarmup, "share of the requests that isn't counted")
 	f.Uint64Var(&v.Seed, "seed", 1, "of generators, jitter and ties")

@@ -25,7 +25,8 @@ const (
 // Formats lists names and descriptions of the formats without text.
 func Formats() [][2]string {
 	return [][2]string{
-		{"mooncake", `Mooncake traces: {"timestamp" ms, "input_length", "output_length", "hash_ids"} a line; an id for each 512 tokens`},
+		{"mooncake", `Mooncake traces: {"timestamp" ms, "input_length", "output_length", "hash_ids"} a line; an id for each 512 tokens; ` +
+			"requests that share more than a beginning of everyone's go through one proxy"},
 		{"azure", "Azure LLM traces: CSV of TIMESTAMP,ContextTokens,GeneratedTokens; prompts share nothing"},
 		{"plain", `ours: {"at_s", "prompt": [{"id", "tokens", "bytes"?}], "output_tokens", "answer"?: id, "session"?} a line; ` +
 			"prompts that begin with the same ids begin with the same text, an answer may be part of a later prompt, " +
@@ -107,15 +108,16 @@ func readLines(r io.Reader, l lines) (*Workload, error) {
 // mooncake reads Mooncake's traces: equal hash ids are equal blocks of 512
 // tokens behind equal prefixes.
 type mooncake struct {
-	w             *Workload
-	most          int
-	conversations map[uint64]int // by second block
+	w       *Workload
+	most    int
+	blocks  [][]uint64     // of each request, without the first
+	carried map[uint64]int // requests that carry a block, without first ones
 }
 
 const mooncakeBlock = 512
 
 func newMooncake(o Options) *mooncake {
-	return &mooncake{&Workload{}, o.Requests, make(map[uint64]int)}
+	return &mooncake{w: &Workload{}, most: o.Requests, carried: make(map[uint64]int)}
 }
 
 func (m *mooncake) line(raw []byte) (bool, error) {
@@ -145,27 +147,44 @@ func (m *mooncake) line(raw []byte) (bool, error) {
 	// the user's words are taken to begin behind it.
 	t.content.user = min(1, len(t.content.segments)-1)
 	t.ask(Turn{}, segment(mix(4, unknown+1), max(r.Output, 1)))
-	m.w.Sessions = append(m.w.Sessions, Session{Start: at, Turns: t.turns, Conversation: m.conversation(r.IDs)})
+	m.w.Sessions = append(m.w.Sessions, Session{Start: at, Turns: t.turns})
+	blocks := r.IDs[min(1, len(r.IDs)):]
+	for _, id := range blocks {
+		m.carried[id]++
+	}
+	m.blocks = append(m.blocks, blocks)
 	return len(m.w.Sessions) >= m.most, nil
 }
 
-// conversation is a request's, of which the traces tell nothing. Nearly all prompts
-// share their first block; who shares the second goes on with what another asked:
-// among the first 3,000 of the conversation trace there are 2,034 second blocks, and
-// the one that most share has 19 requests.
-func (m *mooncake) conversation(ids []uint64) int {
-	if len(ids) < 2 {
-		return 0
-	}
-	n, ok := m.conversations[ids[1]]
-	if !ok {
-		n = len(m.conversations) + 1
-		m.conversations[ids[1]] = n
-	}
-	return n
-}
+// A beginning that more requests than this share, and more than this share of all,
+// is what an application gives to everyone, no conversation.
+const (
+	mostOfConversation  = 32
+	shareOfConversation = 0.05
+)
 
-func (m *mooncake) done() *Workload { return m.w }
+// done says which requests are of one conversation, as the traces don't. Nearly all
+// prompts share their first block; who shares the first block behind it that is not
+// everyone's goes on with what another asked. In the conversation trace that is the
+// second one everywhere: among the first 3,000 requests there are 2,034 of them, and
+// the one that most share has 19 requests.
+func (m *mooncake) done() *Workload {
+	everyones := max(mostOfConversation, int(shareOfConversation*float64(len(m.blocks))))
+	conversations := make(map[uint64]int)
+	for i, blocks := range m.blocks {
+		for _, id := range blocks {
+			if m.carried[id] > everyones {
+				continue
+			}
+			if conversations[id] == 0 {
+				conversations[id] = len(conversations) + 1
+			}
+			m.w.Sessions[i].Conversation = conversations[id]
+			break
+		}
+	}
+	return m.w
+}
 
 // plain reads our own form, documented in traces: one request a line.
 type plain struct {

@@ -3,6 +3,7 @@ package workload
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -175,6 +176,33 @@ func TestMooncake(t *testing.T) {
 	}
 	if w := open1(t, file(t, "m.jsonl", mooncakeText), Options{Requests: 2}); len(w.Sessions) != 2 {
 		t.Errorf("%d requests of 2 that were asked for", len(w.Sessions))
+	}
+}
+
+// A system prompt of several blocks makes no conversation of all requests.
+func TestMooncakeConversationsBeginBehindWhatAllShare(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		shared string // behind the first block
+	}{
+		{"a block that all share", ""}, {"three more", " 1, 2, 3,"},
+	} {
+		var b strings.Builder
+		for i := range 400 {
+			// Two requests each, and each with an end of its own.
+			fmt.Fprintf(&b, "{\"timestamp\": %d, \"input_length\": 4000, \"output_length\": 9, \"hash_ids\": [0,%s %d, %d]}\n", i, c.shared, 1000+i/2, 2000+i)
+		}
+		// Who asks nothing of his own is in no conversation with the others.
+		fmt.Fprintf(&b, "{\"timestamp\": 400, \"input_length\": 4000, \"output_length\": 9, \"hash_ids\": [0%s]}\n", strings.TrimSuffix(","+c.shared, ","))
+		w := open1(t, file(t, "m.jsonl", b.String()), Options{})
+		for i := range 400 {
+			if got, want := w.Sessions[i].Conversation, 1+i/2; got != want {
+				t.Fatalf("%s: request %d is of conversation %d, want %d", c.name, i, got, want)
+			}
+		}
+		if n := w.Sessions[400].Conversation; n != 0 {
+			t.Errorf("%s: who has only what all share is of conversation %d", c.name, n)
+		}
 	}
 }
 
