@@ -1,8 +1,6 @@
 package process
 
-import (
-	"testing"
-)
+import "testing"
 
 // Two Caddys at one address would share it and tell nobody, so no call gives an
 // address that another gave, whatever the system does.
