@@ -34,23 +34,23 @@ func (s *Scanner) feedPrompt(kind Kind) {
 			s.batch(fPrompt) // texts, as TEI names the documents
 		}
 	case Embeddings, Classify, Tokenize, Generate:
-		if s.first(s.fields[fMessages]) == '[' {
+		if v := s.fields[fMessages]; s.first(v) == '[' && !s.hollow(v) {
 			s.feedChat()
 			return
 		}
 		s.feedOptions()
-		if v := s.fields[fSystem]; s.first(v) == '"' { // Ollama's
+		if v := s.fields[fSystem]; s.first(v) == '"' && s.says(v) { // Ollama's
 			s.roleOnly("system")
 			s.content(v, 0)
 		}
 		s.images(s.fields[fImages])
-		if v := s.fields[fContext]; s.first(v) == '[' {
+		if v := s.fields[fContext]; s.first(v) == '[' && !s.hollow(v) {
 			s.ids(v)
 		}
 		pictured := s.found
 		s.found = false
 		for _, f := range [...]field{fPrompt, fInput, fContent, fInputIDs} {
-			if !s.found {
+			if !s.found && s.tells(s.fields[f]) {
 				s.batch(f)
 			}
 		}
@@ -64,7 +64,7 @@ func (s *Scanner) shape() Kind {
 		field field
 		kind  Kind
 	}{{fMessages, Chat}, {fPrompt, Completions}, {fEmbeds, Completions}, {fInput, Embeddings}, {fQuery, Score}} {
-		if s.present(s.fields[x.field]) {
+		if s.tells(s.fields[x.field]) {
 			return x.kind
 		}
 	}

@@ -42,7 +42,7 @@ var options = [...]field{fPrevious, fChatTemplate, fTemplateOptions, fEffort, fT
 func (s *Scanner) feedOptions() {
 	for _, f := range options {
 		v := s.fields[f]
-		if !s.present(v) || s.hollow(v) {
+		if !s.tells(v) {
 			continue
 		}
 		if (f == fReasoning || f == fOutputConfig) && s.first(v) == '{' {
@@ -74,7 +74,7 @@ func (s *Scanner) efforts(f field, v span) {
 		}
 	}
 	for i, v := range said {
-		if s.present(v) {
+		if s.says(v) {
 			s.mark(lOption)
 			s.mark('0' + byte(f))
 			s.mark('0' + byte(i))
@@ -88,15 +88,15 @@ func (s *Scanner) efforts(f field, v span) {
 func (s *Scanner) feedChat() {
 	s.feedOptions()
 	for _, f := range [...]field{fTools, fFunctions} {
-		if v := s.fields[f]; s.first(v) == '[' && s.at(s.space(int(v.from)+1)) != ']' {
+		if v := s.fields[f]; s.first(v) == '[' && !s.hollow(v) {
 			s.mark(lTools)
 			s.tools(v)
 		}
 	}
 	for _, f := range [...]field{fSystem, fInstructions} {
-		if c := s.first(s.fields[f]); c == '"' || c == '[' {
+		if v := s.fields[f]; s.tells(v) && (s.first(v) == '"' || s.first(v) == '[') {
 			s.roleOnly("system")
-			s.content(s.fields[f], 0)
+			s.content(v, 0)
 		}
 	}
 	if v := s.fields[fMessages]; s.first(v) == '[' {
@@ -214,10 +214,12 @@ func (s *Scanner) item(v span, f *[nMessageFields]span) {
 	}
 }
 
-// any reports whether a message has anything to render.
+// any reports whether a message has anything to render. One with a role may be
+// empty; of another item an empty member says nothing.
 func (s *Scanner) any(f *[nMessageFields]span) bool {
+	role := s.says(f[mRole])
 	for _, v := range f[mContent : mTools+1] {
-		if s.present(v) {
+		if s.tells(v) || role && s.present(v) {
 			return true
 		}
 	}

@@ -107,10 +107,39 @@ func TestAnEmptyMemberHidesNothingOfAPart(t *testing.T) {
 
 func TestEmptyOptionsAreNone(t *testing.T) {
 	plain := `{"messages":[{"role":"user","content":"a"}]}`
-	for _, option := range []string{`"chat_template_kwargs":{}`, `"documents":[ ]`, `"mm_processor_kwargs":{ }`, `"tools":[]`, `"reasoning":{}`, `"output_config":{"format":null}`} {
+	for _, option := range []string{`"chat_template_kwargs":{}`, `"documents":[ ]`, `"mm_processor_kwargs":{ }`, `"tools":[]`, `"reasoning":{}`, `"output_config":{"format":null}`, `"output_config":{"effort":""}`,
+		`"reasoning_effort":""`, `"chat_template":""`, `"think":""`, `"previous_response_id":""`, `"system":""`, `"system":[]`, `"instructions":""`} {
 		wantSame(t, Chat, plain, `{`+option+`,`+plain[1:])
 	}
+	prompt := `{"model":"m","prompt":"a"}`
+	for _, option := range []string{`"template":""`, `"system":""`, `"context":[]`, `"context":[ ]`, `"think":""`, `"inputs":""`, `"input_ids":[]`, `"messages":[]`} {
+		wantSame(t, Generate, prompt, `{`+option+`,`+prompt[1:])
+	}
+	wantSame(t, Generate, `{"input_ids":[1]}`, `{"text":"","input_ids":[1]}`)
 	wantDifferent(t, Chat, plain, `{"documents":[{}],`+plain[1:])
+}
+
+// The same of what stands beside messages, parts and tools.
+func TestAnEmptyMemberHidesNothingOfARequest(t *testing.T) {
+	for _, x := range []struct {
+		kind Kind
+		body string
+	}{
+		{Tokenize, `{"messages":[],"prompt":"ONE"}`},
+		{Embeddings, `{"messages":[ ],"input":["ONE"]}`},
+		{Invocations, `{"messages":[],"prompt":"","input":"ONE"}`},
+		{Invocations, `{"messages":[],"prompt":"ONE"}`},
+		{Responses, `{"input":[{"type":"web_search_call","role":"","content":"","output":"","action":{"query":"ONE"}}]}`},
+		{Responses, `{"input":[{"type":"web_search_call","content":[],"summary":[],"arguments":"","action":{"query":"ONE"}}]}`},
+		{Responses, `{"tools":[{"type":"mcp","name":"","function":{},"server_label":"ONE"}],"input":"a"}`},
+		{Responses, `{"tools":[{"type":"mcp","name":"","function":null,"server_label":"ONE"}],"input":"a"}`},
+		{Rerank, `{"query":"a","documents":[{"content":"","text":"","image":"ONE"}]}`},
+		{Embeddings, `{"input":[{"content":[],"image":{"url":"ONE"}}]}`},
+	} {
+		wantDifferent(t, x.kind, x.body, strings.Replace(x.body, "ONE", "TWO", 1))
+	}
+	wantSame(t, Responses, `{"input":[{"type":"message","role":"user","content":"","id":"1"},{"role":"user","content":"a"}]}`,
+		`{"input":[{"type":"message","role":"user","content":"","id":"2"},{"role":"user","content":"a"}]}`)
 }
 
 // Adapters of one base share no cache, however an engine is told of them.

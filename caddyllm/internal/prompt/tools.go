@@ -22,7 +22,7 @@ func (s *Scanner) tool(v span, inner bool) {
 	}
 	var f [nToolFields]span
 	note(&s.lexer, v, toolFieldOf, f[:])
-	if !inner && !s.present(f[tFunction]) && !s.present(f[tName]) {
+	if !inner && !s.tells(f[tFunction]) && !s.says(f[tName]) {
 		if v.cut() {
 			return // it may still become a function
 		}
@@ -41,7 +41,7 @@ func (s *Scanner) tool(v span, inner bool) {
 			s.value(f[t])
 		}
 	}
-	if s.present(f[tFunction]) && !inner {
+	if s.tells(f[tFunction]) && !inner {
 		s.mark(lTool)
 		s.mark('0' + byte(tFunction))
 		s.tool(f[tFunction], true)

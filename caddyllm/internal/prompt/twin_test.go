@@ -103,7 +103,7 @@ func (w *twin) reading(letter byte, n *node) {
 func (w *twin) options(f map[field]*node) {
 	for _, option := range options {
 		n := f[option]
-		if !n.present() || (n.is('{') || n.is('[')) && len(n.members) == 0 {
+		if !n.tells() {
 			continue
 		}
 		if (option == fReasoning || option == fOutputConfig) && n.is('{') {
@@ -114,7 +114,7 @@ func (w *twin) options(f map[field]*node) {
 						said = n.members[k]
 					}
 				}
-				if said.present() {
+				if said.says() {
 					w.mark('k')
 					w.mark('0' + byte(option))
 					w.mark('0' + byte(i))
@@ -159,7 +159,7 @@ func (w *twin) tool(n *node, inner bool) {
 		return
 	}
 	f := fieldsOf(n, toolFieldOf)
-	if !inner && !f[tFunction].present() && !f[tName].present() {
+	if !inner && !f[tFunction].tells() && !f[tName].says() {
 		keys, members := n.unique()
 		shown := &node{kind: '{'}
 		for i, m := range members {
@@ -178,7 +178,7 @@ func (w *twin) tool(n *node, inner bool) {
 			w.value(f[t])
 		}
 	}
-	if !inner && f[tFunction].present() {
+	if !inner && f[tFunction].tells() {
 		w.mark('t')
 		w.mark('0' + byte(tFunction))
 		w.tool(f[tFunction], true)
@@ -195,7 +195,7 @@ func (w *twin) chat(f map[field]*node) {
 		}
 	}
 	for _, system := range []*node{f[fSystem], f[fInstructions]} {
-		if system.is('"') || system.is('[') {
+		if system.is('"') && system.text != "" || system.is('[') && len(system.members) > 0 {
 			w.message(&node{kind: '{', keys: []string{"role", "content"}, members: []*node{{kind: '"', text: "system"}, system}})
 		}
 	}
@@ -267,7 +267,11 @@ func (w *twin) message(n *node) {
 	}
 	empty := true
 	for m := mContent; m <= mTools; m++ {
-		empty = empty && !f[m].present()
+		if f[mRole].says() {
+			empty = empty && !f[m].present()
+		} else {
+			empty = empty && !f[m].tells()
+		}
 	}
 	if empty && f[mType].present() {
 		w.reading('x', n)
@@ -426,13 +430,13 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 	w.prompts = 1
 	if kind == Invocations {
 		switch {
-		case f[fMessages].present():
+		case f[fMessages].tells():
 			kind = Chat
-		case f[fPrompt].present() || f[fEmbeds].present():
+		case f[fPrompt].tells() || f[fEmbeds].tells():
 			kind = Completions
-		case f[fInput].present():
+		case f[fInput].tells():
 			kind = Embeddings
-		case f[fQuery].present():
+		case f[fQuery].tells():
 			kind = Score
 		default:
 			kind = None
@@ -467,22 +471,22 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 			w.batch(f[fPrompt])
 		}
 	case Embeddings, Classify, Tokenize, Generate:
-		if f[fMessages].is('[') {
+		if f[fMessages].is('[') && len(f[fMessages].members) > 0 {
 			w.chat(f)
 			return
 		}
 		w.options(f)
-		if system := f[fSystem]; system.is('"') {
+		if system := f[fSystem]; system.is('"') && system.text != "" {
 			w.message(&node{kind: '{', keys: []string{"role", "content"}, members: []*node{{kind: '"', text: "system"}, system}})
 		}
 		w.images(f[fImages])
-		if f[fContext].is('[') {
+		if f[fContext].is('[') && len(f[fContext].members) > 0 {
 			w.single(f[fContext])
 		}
 		pictured := w.found
 		w.found = false
 		for _, from := range []field{fPrompt, fInput, fContent, fInputIDs} {
-			if !w.found {
+			if !w.found && f[from].tells() {
 				w.batch(f[from])
 			}
 		}
