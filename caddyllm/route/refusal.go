@@ -8,8 +8,14 @@ import "time"
 // while, it counts as no less busy than they are. That takes no trust away: what
 // is refused may be the client's fault.
 
-// refusedFor is for how long a refusal counts.
-const refusedFor = probeEvery
+const (
+	// refusedAfter is the number of refusals in a row, with nothing served between,
+	// from which they count. One client with a request that nobody serves, sent over
+	// and over, has a few in a row at a time, and must not move the others.
+	refusedAfter = 16
+	// refusedFor is for how long they count.
+	refusedFor = probeEvery
+)
 
 // burden is what an upstream has to do.
 type burden struct {
@@ -17,7 +23,12 @@ type burden struct {
 	running float64 // requests with one
 }
 
-func (r *Router) refused(now time.Duration, u *upstream) { u.refusedAt, r.refusedAt = now, now }
+func (r *Router) refused(now time.Duration, u *upstream) {
+	u.refusals = min(u.refusals+1, refusedAfter)
+	if u.refusals == refusedAfter {
+		u.refusedAt, r.refusedAt = now, now
+	}
+}
 
 func recently(now, then time.Duration) bool { return now-then >= 0 && now-then < refusedFor }
 

@@ -87,3 +87,33 @@ func TestRefusalsEverywhereMoveNobody(t *testing.T) {
 		}
 	}
 }
+
+// One client sends one prompt over and over that is refused at once wherever it
+// goes: each refusal made the upstream that it came from look as busy as the
+// others, and one turn in fifteen was sent away from its cache.
+func TestOneClientThatIsAlwaysRefusedMovesNobody(t *testing.T) {
+	for _, every := range []int{10, 5} { // ticks
+		f := newFarm(t, 8)
+		homes, moved, turns := make(map[int]int), 0, 0
+		for i := range 1500 {
+			conversation := i % 100
+			at := f.send(prompt(conversation, 8+4*(i/100)), 300*time.Millisecond, nil)
+			if home, ok := homes[conversation]; ok {
+				if turns++; home != at {
+					moved++
+				}
+			}
+			homes[conversation] = at
+			for range 7 {
+				if f.ticks%every == 0 {
+					c := f.pick(prompt("bad", 20))
+					f.r.Done(f.now, c.Ticket, Rejected, nil)
+				}
+				f.step()
+			}
+		}
+		if moved > turns/100 {
+			t.Errorf("refused every %d ms, %d of %d turns leave their upstream", 10*every, moved, turns)
+		}
+	}
+}

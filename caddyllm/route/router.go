@@ -58,7 +58,7 @@ type Router struct {
 	answers answers
 	peers   peers
 
-	refusedAt time.Duration // when an upstream last refused a request
+	refusedAt time.Duration // when an upstream last refused after many refusals in a row
 
 	// Scratch of one decision, kept so that deciding allocates nothing.
 	held       []int32

@@ -40,7 +40,7 @@ func (u *upstream) alive(now time.Duration) {
 // has, and refuse all that is new.
 func (u *upstream) well(now, sent time.Duration) {
 	u.alive(now)
-	u.refusedAt = never
+	u.refusals, u.refusedAt = 0, never
 	if sent >= u.failedAt || u.failedAt > now {
 		u.failures = 0
 		u.probed = never

@@ -59,7 +59,8 @@ type history struct {
 	lastToken time.Duration // the last first token of a stream
 
 	failedAt  time.Duration
-	refusedAt time.Duration // a request, since it last served one
+	refusals  int           // in a row, to refusedAfter
+	refusedAt time.Duration // when it last refused after so many, never if it served since
 	suspended time.Duration // until then it is a last resort
 	probed    time.Duration // when one request was last sent to see, never if none since
 	life      time.Duration // the last sign that it computes
