@@ -124,8 +124,8 @@ const (
 	Completed End = iota // the answer came through whole
 	Cancelled            // the client left
 	Failed               // no answer, or one cut off: refused, reset, timed out, 5xx
-	// Rejected: answered with a 3xx, or with a 4xx but 429. One teaches nothing about
-	// the upstream, since the request may be at fault. Of 16 in a row, with none
-	// served between, the upstream is thought for 5 s to be no less busy than others.
+	// Rejected: answered with a 3xx, a 4xx but 429, 501 or 505. One teaches nothing about
+	// the upstream, since the request may be at fault. After 16 in a row, with none
+	// served between, the upstream counts for 5 s as no less busy than others.
 	Rejected
 )

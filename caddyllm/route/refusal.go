@@ -19,7 +19,7 @@ const (
 
 // burden is what an upstream has to do.
 type burden struct {
-	queued  float64 // prefill tokens without a first token
+	queued  float64 // prefill tokens that come before a request sent now
 	running float64 // requests with one
 }
 
@@ -32,27 +32,33 @@ func (r *Router) refused(now time.Duration, u *upstream) {
 
 func recently(now, then time.Duration) bool { return now-then >= 0 && now-then < refusedFor }
 
-// findUsual finds the mean burden of the candidates that don't refuse, where one
-// does.
+// findUsual finds the mean burden of the candidates that serve, where one refuses.
+// Those that fail or hang have no burden, or one that nothing comes of, and count on
+// neither side. Where most refuse, the few others tell nothing of what is usual, and
+// those that refuse are told apart by what they have to do.
 func (r *Router) findUsual(now time.Duration, o *outlook) {
 	o.usual = burden{}
 	if !recently(now, r.refusedAt) {
 		return
 	}
-	serving := 0.0
+	var all burden
+	serving, refusing := 0, 0
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		if recently(now, c.up.refusedAt) {
-			continue
+		switch {
+		case c.rank != sound || c.probe:
+		case recently(now, c.up.refusedAt):
+			refusing++
+		default:
+			serving++
+			b := r.broughtTo(c, o)
+			ahead, _, _ := c.up.turn(now, c.up.pace, o.apart, r.flights)
+			all.queued += b.queued + ahead
+			all.running += b.running + float64(c.up.decoding)
 		}
-		serving++
-		b := r.broughtTo(c, o)
-		o.usual.queued += b.queued + c.up.queued
-		o.usual.running += b.running + float64(c.up.decoding)
 	}
-	if serving > 0 {
-		o.usual.queued /= serving
-		o.usual.running /= serving
+	if serving > 0 && serving >= refusing {
+		o.usual = burden{all.queued / float64(serving), all.running / float64(serving)}
 	}
 }
 

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -115,5 +116,70 @@ func TestOneClientThatIsAlwaysRefusedMovesNobody(t *testing.T) {
 		if moved > turns/100 {
 			t.Errorf("refused every %d ms, %d of %d turns leave their upstream", 10*every, moved, turns)
 		}
+	}
+}
+
+func (d *desk) refuses(i int) {
+	for n := range refusedAfter {
+		d.r.Done(d.now, d.pickAt(i, prompt("refused", n, i, 4)).Ticket, Rejected, nil)
+	}
+}
+
+// What one that refuses has to do was taken from all others: those that had failed
+// and had nothing to do, or hung with all that they ever got, and from what was sent
+// to them, however much of it was done.
+func TestOneThatRefusesIsAsBusyAsThoseThatServe(t *testing.T) {
+	for name, spoil := range map[string]func(d *desk){
+		"nothing else": func(*desk) {},
+		"one failed":   func(d *desk) { d.r.Done(d.now, d.pickAt(3, prompt("failed", 4)).Ticket, Failed, nil) },
+		"one was tried": func(d *desk) {
+			d.targets[3].Tried = true
+		},
+		"one sleeps": func(d *desk) {
+			d.r.Scraped(d.now, d.targets[3].ID, &Load{Waiting: Known(0.), Running: Known(0.), Awake: Known(0.)})
+		},
+		"one hangs": func(d *desk) {
+			for i := range 40 {
+				d.pickAt(3, prompt("hangs", 1, i, 100))
+			}
+			d.now = d.now.Add(stallMax + time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, 4)
+			spoil(d)
+			d.refuses(0)
+			for i := range 6 {
+				d.pickAt(1+i/2%2, prompt("served", i, i, 40*(i+1)))
+			}
+			d.now = d.now.Add(400 * time.Millisecond)
+			all := d.r.Explain(d.now, prompt("new", 4), d.targets)
+			sum, serving := all[1].Queue+all[2].Queue, 2.0
+			if name == "nothing else" {
+				sum, serving = sum+all[3].Queue, 3
+			}
+			if usual := sum / serving; usual <= 0 || math.Abs(all[0].Queue-usual) > 1e-9 {
+				t.Errorf("the one that refuses has %.3f s to do, the others %.3f", all[0].Queue, usual)
+			}
+		})
+	}
+}
+
+// Where most refuse they were all as busy as the one that served, whatever they had
+// to do.
+func TestWhereMostRefuseTheyAreToldApart(t *testing.T) {
+	d := newDesk(t, 4)
+	for i := range 3 {
+		d.refuses(i)
+		for n := range i {
+			d.pickAt(i, prompt("queue", n, i, 20))
+		}
+	}
+	for n := range 8 {
+		d.pickAt(3, prompt("served", n, n, 40))
+	}
+	all := d.r.Explain(d.now, prompt("new", 4), d.targets)
+	if !(all[0].Queue < all[1].Queue && all[1].Queue < all[2].Queue && all[2].Queue < all[3].Queue) {
+		t.Errorf("they have %.3f, %.3f, %.3f and %.3f s to do, want more for each", all[0].Queue, all[1].Queue, all[2].Queue, all[3].Queue)
 	}
 }
