@@ -26,3 +26,43 @@ func TestManyUpstreamsLearnTheirRateAsSoonAsOne(t *testing.T) {
 		}
 	}
 }
+
+// The first prompt of a new pool waited 30 s for the model to load, and all 64
+// upstreams were taken to do 64 tokens a second.
+func TestAColdFirstTokenDoesNotMakeAPoolSlow(t *testing.T) {
+	for _, n := range []int{1, 8, 64} {
+		d := newDesk(t, n)
+		c := d.pick(prompt("cold", 14))
+		d.now = d.now.Add(30 * time.Second)
+		d.r.FirstByte(d.now, c.Ticket)
+		d.r.Done(d.now, c.Ticket, Completed, nil)
+		d.pick(prompt("next", 14))
+		for _, u := range d.r.Snapshot(d.now) {
+			if u.Rate < priorSpeed.rate()/coldBand {
+				t.Fatalf("%s of %d is thought to prefill %.0f tokens/s after one cold first token", u.ID, n, u.Rate)
+			}
+		}
+	}
+}
+
+// Engines that really are slow are known as such after a few first tokens, however
+// many there are.
+func TestAPoolOfSlowEnginesIsSoonKnownAsSlow(t *testing.T) {
+	const rate = 200
+	for _, n := range []int{1, 64} {
+		d := newDesk(t, n)
+		for i := range 12 {
+			c := d.pick(prompt("unlike", 1, i, 50))
+			d.now = d.now.Add(time.Duration((requestWork + float64(c.PromptTokens)) / rate * float64(time.Second)))
+			d.r.FirstByte(d.now, c.Ticket)
+			d.r.Done(d.now, c.Ticket, Completed, nil)
+		}
+		d.now = d.now.Add(2 * ratesFor)
+		d.pick(prompt("next", 14))
+		for _, u := range d.r.Snapshot(d.now) {
+			if u.Rate > 2*rate {
+				t.Fatalf("%s of %d is thought to prefill %.0f tokens/s after 12 first tokens, and does %d", u.ID, n, u.Rate, rate)
+			}
+		}
+	}
+}
