@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -14,6 +15,9 @@ func testCalm(t *testing.T, seed uint64) {
 	lazy := newDesk(t, 1+rng.IntN(20))
 	busy := newDesk(t, len(lazy.targets))
 	both := [...]*desk{lazy, busy}
+	for _, d := range both {
+		d.r.peers.pages = math.MinInt32 // with peers nothing is calm
+	}
 	unstreamed := rng.IntN(4) // of ten
 	mostly := 1 + rng.IntN(200)
 	type request struct{ at [2]Choice }
@@ -55,6 +59,9 @@ func testCalm(t *testing.T, seed uint64) {
 				case 2:
 					c.Pulse.Beat(d.now, gap)
 				default:
+					if step%2 == 0 {
+						d.refusedBefore(c)
+					}
 					d.r.Done(d.now, c.Ticket, end, nil)
 				}
 			}

@@ -119,6 +119,14 @@ func TestOneClientThatIsAlwaysRefusedMovesNobody(t *testing.T) {
 	}
 }
 
+// refusedBefore has a request's upstream be one that refused as many in a row that
+// one more counts.
+func (d *desk) refusedBefore(c Choice) {
+	if f, _ := d.r.flight(c.Ticket); f != nil {
+		f.up.refusals = refusedAfter - 1
+	}
+}
+
 func (d *desk) refuses(i int) {
 	for n := range refusedAfter {
 		d.r.Done(d.now, d.pickAt(i, prompt("refused", n, i, 4)).Ticket, Rejected, nil)

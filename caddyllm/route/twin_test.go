@@ -199,7 +199,11 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 			}
 		case 4:
 			if len(open) > 0 {
-				d.r.Done(d.now, open[rng.IntN(len(open))].Ticket, End(rng.IntN(4)), nil)
+				c := open[rng.IntN(len(open))]
+				if step%2 == 0 {
+					d.refusedBefore(c)
+				}
+				d.r.Done(d.now, c.Ticket, End(rng.IntN(4)), nil)
 			}
 		default:
 			if calm && rng.IntN(4) > 0 {
