@@ -45,6 +45,8 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 	case blames(res.StatusCode):
 		a.refuse(res.Header)
 	case res.StatusCode < 200 || res.StatusCode > 299:
+		// What redirects, to another path or to a login, computes as little as what
+		// refuses, and is idle for the same reason.
 		a.finish(route.Rejected, nil)
 	default:
 		res.Body = newObservedBody(res, a, req)

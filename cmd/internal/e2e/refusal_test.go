@@ -21,8 +21,8 @@ func status(code int, header ...string) func(http.ResponseWriter, *http.Request)
 	}
 }
 
-// FC-82: what engines refuse as the client's fault neither harms nor favours
-// them, and leaves no trace of a prompt.
+// FC-82: what engines refuse as the client's fault, or send elsewhere, neither
+// harms nor favours them, and leaves no trace of a prompt.
 func TestFC82ClientErrorsAreTheClients(t *testing.T) {
 	faces := newFaces(t, 4, func(o *simOptions) { o.maxModelLen = 2048 })
 	g := site{upstreams: faceAddrs(faces), proxy: "lb_retries 3\nfail_duration 1m"}.start(t)
@@ -33,7 +33,7 @@ func TestFC82ClientErrorsAreTheClients(t *testing.T) {
 			t.Fatalf("a prompt that is too long: status %d at attempt %d, want the engine's 400", a.status, a.attempt)
 		}
 	}
-	for i, code := range []int{401, 404, 422, 499, 403, 413, 501} {
+	for i, code := range []int{401, 404, 422, 499, 403, 413, 501, 302, 307} {
 		for _, f := range faces {
 			f.engine.fail(status(code))
 		}
