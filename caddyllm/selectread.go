@@ -59,7 +59,8 @@ func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, pr
 		f.session = scanned.Session
 	}
 	req = routeRequest(&scanned)
-	req.Stream = req.Stream || prompt.Streams(r.URL.Path, scanned.Whole)
+	// What a body asks for may stand where it is cut off.
+	req.Stream = req.Stream || prompt.Streams(r.URL.Path, scanned.Whole || !whole)
 	if left := r.ContentLength - int64(len(text)); !whole && len(f.coded) == 0 && left > 0 {
 		req.Bytes += int(left)
 	}

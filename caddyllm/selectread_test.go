@@ -1,0 +1,36 @@
+package caddyllm
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prompt"
+)
+
+// Ollama sends pieces unless the body asks for the whole, which it may do behind
+// the bytes that are read.
+func TestAnOllamaBodyThatIsCutMayAskForTheWhole(t *testing.T) {
+	l := newLookout(t, LLMPrefix{MaxBody: 64 << 10}, "a:1")
+	for _, c := range []struct {
+		path, front, back string
+		words             int
+		want              bool
+	}{
+		{"/api/chat", ``, ``, 3, true},
+		{"/api/chat", ``, `,"stream":false`, 3, false},
+		{"/api/chat", ``, `,"stream":false`, 20_000, false},
+		{"/api/chat", `"stream":true,`, ``, 20_000, true},
+		{"/api/chat", ``, ``, 20_000, false}, // as nobody can tell
+		{"/generate_stream", ``, ``, 20_000, true},
+	} {
+		body := `{` + c.front + `"messages":[{"role":"user","content":"` + strings.Repeat("word ", c.words) + `"}]` + c.back + `}`
+		r := httptest.NewRequest("POST", c.path, strings.NewReader(body))
+		f := l.p.takeOff(r)
+		var s prompt.Scanner
+		if req, _, why := f.read(&s, r); why != "" || req.Stream != c.want {
+			t.Errorf("%s, %d bytes, %q and %q: stream is %v (%q), want %v", c.path, len(body), c.front, c.back, req.Stream, why, c.want)
+		}
+		f.body.land()
+	}
+}
