@@ -2,8 +2,10 @@ package caddyllm
 
 import (
 	"context"
+	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -92,13 +94,19 @@ func (f *flight) classify(r *http.Request) {
 		f.why = whyMethod
 	case upgrades(r.Header):
 		f.why = whyUpgrade
-	case f.kind == prompt.None:
+	case f.kind == prompt.None, f.kind == prompt.Root && !ofJSON(r.Header):
 		f.why = whyPath
 	case !known:
 		f.why = whyEncoding
 	case caddyhttp.IsIncremental(r.Header):
 		f.why = whyIncremental
 	}
+}
+
+// ofJSON reports whether a body is said to be JSON, as TGI requires.
+func ofJSON(h http.Header) bool {
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
 }
 
 // upgrades reports whether a connection is to become something else. Java's

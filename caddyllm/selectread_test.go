@@ -1,6 +1,7 @@
 package caddyllm
 
 import (
+	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -32,5 +33,34 @@ func TestAnOllamaBodyThatIsCutMayAskForTheWhole(t *testing.T) {
 			t.Errorf("%s, %d bytes, %q and %q: stream is %v (%q), want %v", c.path, len(body), c.front, c.back, req.Stream, why, c.want)
 		}
 		f.body.land()
+	}
+}
+
+// What a site takes at its root is seldom a prompt: it goes on as it comes, unread.
+func TestAnUploadToAnAddressAloneIsNotRead(t *testing.T) {
+	l := newLookout(t, LLMPrefix{}, "a:1")
+	for kind, want := range map[string]string{
+		"":                                  whyPath,
+		"application/x-www-form-urlencoded": whyPath,
+		"multipart/form-data; boundary=x":   whyPath,
+		"application/octet-stream":          whyPath,
+		"text/plain":                        whyPath,
+		"application/json":                  "",
+		"Application/JSON; charset=utf-8":   "",
+		"application/vnd.api+json":          "",
+	} {
+		for _, path := range []string{"/", ""} {
+			body := new(endless)
+			r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader(`{"inputs":"`), io.LimitReader(body, 1<<20), strings.NewReader(`"}`)))
+			r.URL.Path = path
+			r.Header.Set("Content-Type", kind)
+			f := l.p.takeOff(r)
+			if f.why != want || (body.read == 0) != (want == whyPath) {
+				t.Errorf("%q to %q: the reason is %q, and %d bytes were read; want %q", kind, path, f.why, body.read, want)
+			}
+			if f.body != nil {
+				f.body.land()
+			}
+		}
 	}
 }

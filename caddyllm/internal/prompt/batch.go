@@ -33,6 +33,11 @@ func (s *Scanner) feedPrompt(kind Kind) {
 			s.batch(fDocuments)
 			s.batch(fPrompt) // texts, as TEI names the documents
 		}
+	case Root:
+		// Anything may be sent there: a prompt is what has the name that TGI knows.
+		s.fields[fPrompt] = s.inputs()
+		s.feedOptions()
+		s.batch(fPrompt)
 	case Embeddings, Classify, Tokenize, Generate:
 		if v := s.fields[fMessages]; s.first(v) == '[' && !s.hollow(v) {
 			s.feedChat()
@@ -56,6 +61,16 @@ func (s *Scanner) feedPrompt(kind Kind) {
 		}
 		s.found = s.found || pictured
 	}
+}
+
+// inputs is the request's member of that name.
+func (s *Scanner) inputs() (found span) {
+	for w := s.enter(s.root); w.next(); {
+		if string(w.name()) == "inputs" {
+			found = w.value
+		}
+	}
+	return found
 }
 
 // shape tells the kind of a body whose path doesn't.

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -177,6 +178,24 @@ func TestCodeThatIsFilledInHasAPrefix(t *testing.T) {
 		t.Errorf("%d blocks shared with another file, want 0", n)
 	}
 	wantSame(t, Completions, body, strings.ReplaceAll(body, `"}"`, `"\n}"`))
+}
+
+// Forms, webhooks and JSON-RPC go to an address alone as well as TGI's prompts.
+func TestAnAddressAloneTakesPromptsOfTGIOnly(t *testing.T) {
+	kind := KindOf("/")
+	long := quoted(words(1, 1000))
+	p := scanned(t, kind, `{"inputs":`+long+`,"parameters":{"max_new_tokens":9},"stream":true}`)
+	if same := scanned(t, Generate, `{"inputs":`+long+`}`); !slices.Equal(p.Chain, same.Chain) || !p.Kind.Generates() || p.MaxTokens != 9 || !p.Stream {
+		t.Errorf("%d blocks of %d, %+v", shared(p.Chain, same.Chain), len(same.Chain), p.Prompt)
+	}
+	wantSame(t, kind, `{"inputs":"a","text":"b","prompt":"c"}`, `{"messages":[{"role":"user","content":"d"}],"inputs":"a"}`)
+	var s Scanner
+	for _, body := range []string{`{"jsonrpc":"2.0","method":"m","id":1,"params":{"inputs":"a"}}`, `{"text":"a deploy is done"}`, `{"prompt":"a"}`,
+		`{"input":"a"}`, `{"messages":[{"role":"user","content":"a"}]}`, `{"inputs":""}`, `{"inputs":null,"text":"a"}`} {
+		if _, status := s.Scan(kind, []byte(body), true, block); status != NoPrompt {
+			t.Errorf("%s: status %d, want NoPrompt", body, status)
+		}
+	}
 }
 
 func TestTritonsTextIsAPrompt(t *testing.T) {

@@ -20,6 +20,7 @@ const (
 	Generate                // SGLang's, TGI's and vLLM's own generation
 	Invocations             // SageMaker's one path for all of these
 	Audio                   // OpenAI's transcriptions and translations
+	Root                    // TGI's generation, for clients that are told an address alone
 )
 
 var kinds = [...]struct {
@@ -61,7 +62,7 @@ var kinds = [...]struct {
 func KindOf(path string) Kind {
 	path = strings.TrimSuffix(path, "/")
 	if path == "" {
-		return Generate // TGI's, which its clients are told as an address alone
+		return Root
 	}
 	for i := range kinds {
 		if k := &kinds[i]; strings.HasSuffix(path, k.suffix) {
@@ -86,7 +87,7 @@ func Streams(path string, whole bool) bool {
 // text, and so leaves its prompt in the cache of KV blocks.
 func (k Kind) Generates() bool {
 	switch k {
-	case Chat, Completions, Responses, Messages, Generate:
+	case Chat, Completions, Responses, Messages, Generate, Root:
 		return true
 	}
 	return false
@@ -95,7 +96,7 @@ func (k Kind) Generates() bool {
 // String is the kind's name in lower case.
 func (k Kind) String() string {
 	names := [...]string{"none", "chat", "completions", "responses", "messages",
-		"embeddings", "rerank", "score", "classify", "tokenize", "generate", "invocations", "audio"}
+		"embeddings", "rerank", "score", "classify", "tokenize", "generate", "invocations", "audio", "root"}
 	if int(k) < len(names) {
 		return names[k]
 	}

@@ -61,6 +61,7 @@ type Scanner struct {
 	model  []byte // scratch of the model's unescaped name
 	head   []byte // scratch of an attachment's first bytes
 	keys   keySet
+	root   span // the request's outermost object
 	fields [nFields]span
 	kind   Kind
 
@@ -111,7 +112,8 @@ func (s *Scanner) noteFields() {
 	if s.broken = s.broken || s.space(end) < len(s.body); s.broken {
 		return // a second value too; engines refuse it as well
 	}
-	note(&s.lexer, span{from: int32(i), to: int32(end)}, topField, s.fields[:])
+	s.root = span{from: int32(i), to: int32(end)}
+	note(&s.lexer, s.root, topField, s.fields[:])
 }
 
 func (s *Scanner) prompt() Prompt {

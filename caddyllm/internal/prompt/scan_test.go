@@ -44,8 +44,9 @@ func TestKindIsRecognisedByTheEndOfThePath(t *testing.T) {
 		"/generative_scoring":                    Score,
 		"/invocations":                           Invocations,
 		"completions":                            None,
-		"/":                                      Generate,
-		"":                                       Generate,
+		"/":                                      Root,
+		"":                                       Root,
+		"//":                                     None,
 	} {
 		if got := KindOf(path); got != want {
 			t.Errorf("KindOf(%q) = %v, want %v", path, got, want)

@@ -463,6 +463,9 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 		w.batch(f[fPrefix])
 		w.batch(f[fPrompt])
 		w.embeds(f[fEmbeds])
+	case Root:
+		w.options(f)
+		w.batch(f[fPrompt])
 	case Rerank, Score:
 		if f[fQuery] != nil {
 			w.mark('q')
