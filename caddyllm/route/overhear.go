@@ -86,16 +86,24 @@ const (
 	// spreadMemory is as for other means over answers, and longer, since it is
 	// the largest that matter.
 	spreadMemory = 0.995
+	// spreadMost is the weight at which weights begin anew, and spreadGone a count
+	// that is nothing beside that of the last one: what is left of sizes that no
+	// longer come must not become so small that its mean can't be told.
+	spreadMost = 1e100
+	spreadGone = 1e-50
 	// spreadLeast is the number of larger requests from which is told how much
 	// larger they are. With fewer, half as much as was done is taken to be left.
 	spreadLeast = 0.05
 )
 
 func (s *spread) add(work float64) {
-	if s.weight = max(s.weight, 1) / spreadMemory; s.weight > 1e100 {
+	if s.weight = max(s.weight, 1) / spreadMemory; s.weight > spreadMost {
 		for i := range s.count {
 			s.count[i] /= s.weight
 			s.work[i] /= s.weight
+			if s.count[i] < spreadGone {
+				s.count[i], s.work[i] = 0, 0
+			}
 		}
 		s.weight = 1
 	}
@@ -112,9 +120,9 @@ func (s *spread) add(work float64) {
 func (s *spread) standing() float64 {
 	sum, squares := 0.0, 0.0
 	for i, w := range s.work {
-		if w > 0 {
+		if s.count[i] > 0 {
 			sum += w
-			squares += w * w / s.count[i]
+			squares += w * (w / s.count[i])
 		}
 	}
 	if sum == 0 {

@@ -139,3 +139,25 @@ func TestWhatStandsIsMostlyLarge(t *testing.T) {
 		t.Errorf("%.0f tokens are left of a request on average, want 2500", got)
 	}
 }
+
+// Sizes that come no more fade to nothing in 200,000 answers: the count of one was 0
+// while its work was the least number above, and what stands was no number, with which
+// all cold prompts went to one upstream.
+func TestASizeThatNoLongerComesIsForgotten(t *testing.T) {
+	var s spread
+	for i := range 400_000 {
+		if size := 20 + i/1000; i%1000 == 0 && size < spreadSizes {
+			s.add(math.Exp2(float64(size) / 2))
+		}
+		s.add(1000)
+		if got := s.standing(); !(got > 499) {
+			t.Fatalf("after %d requests %g tokens stand", i, got)
+		}
+		if got := s.rest(500); !(got > 249) {
+			t.Fatalf("after %d requests %g tokens are left behind 500", i, got)
+		}
+	}
+	if got := s.standing(); math.Abs(got-500) > 1 {
+		t.Errorf("%g tokens stand of requests of 1000, want 500", got)
+	}
+}
