@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -46,22 +47,87 @@ func TestABeginningIsWhatDifferentPromptsShare(t *testing.T) {
 	}
 }
 
-// What is counted is what is in the window, whatever its size becomes.
+// What is counted is what is in the window, whatever its size becomes, and whoever
+// comes and goes while it is counted: as much as a twin counts that knows no pieces.
+// And no request that comes, nor the first decision with peers, sees to more than a
+// bound: they held up everybody for a seventh of a second.
 func TestBeginningsFollowTheWindow(t *testing.T) {
-	var p popularity
-	p.enter(prompt("first", 20).Chain, 2)
-	p.exactly()
-	for i := range 3000 {
-		p.enter(prompt("system", 10, i, i%7).Chain, []int{2, 9, 4}[i/1000])
-	}
-	want := popularity{size: p.size, window: p.window}
-	want.exactly()
-	for _, chain := range [][]uint64{prompt("system", 10, 2999, 2999%7).Chain, prompt("first", 20).Chain} {
-		for i, h := range chain {
-			if got, want := p.beginnings.count(h), want.beginnings.count(h); got != want {
-				t.Errorf("block %d is in %d requests, want %d", i, got, want)
+	settled, grown, cut := 0, 0, 0
+	for seed := range uint64(12) {
+		var p popularity
+		rng := rand.New(rand.NewPCG(3, seed))
+		long := func(i int) []uint64 {
+			return prompt("system", 10, i, 1+rng.IntN(popularBlocks)).Chain
+		}
+		for i := range 50 {
+			p.enter(long(i), 2)
+		}
+		before := []uint16(nil)
+		does := func(what string, most int, do func()) {
+			t.Helper()
+			high := &p.beginnings.high[0:1:1][0]
+			before = append(before[:0], p.beginnings.high...)
+			do()
+			if high != &p.beginnings.high[0] {
+				before = make([]uint16, len(p.beginnings.high)) // a larger one
+			}
+			changed := 0
+			for place, n := range p.beginnings.high {
+				d := int(int16(n - before[place]))
+				changed += max(d, -d)
+			}
+			if changed > most {
+				t.Fatalf("%s counts %d blocks at once, want at most %d", what, changed, most)
 			}
 		}
+		p.beginnings.high = make([]uint16, 1) // for does to look at
+		does("the first decision with peers", beginningsAtOnce, func() {
+			p.beginnings.high = nil
+			p.exactly()
+		})
+		n, until := 2, 0
+		for i := range 200 {
+			// Up and down, to a larger table and not, before what was begun is done and after.
+			if i == until {
+				n, until = min(n+1+rng.IntN(3), 8), until+1+rng.IntN(8)
+				if rng.IntN(2) == 0 {
+					n, until = 1+rng.IntN(n), until+rng.IntN(100)
+					p.fewer = p.size * rng.IntN(2) // becomes smaller at once, or as always
+				}
+			}
+			left := p.beginnings.left
+			does("a request that comes", beginningsAtOnce+2*popularBlocks, func() { p.enter(long(i), n) })
+			if p.beginnings.left > left {
+				grown++
+			} else if left > 0 && p.beginnings.left == 0 && len(p.beginnings.gone) > 0 {
+				cut++
+			}
+			if p.beginnings.left > 0 || len(p.beginnings.gone) > 0 {
+				for _, h := range p.window[p.next%len(p.window)][:1] {
+					hash := uint64(h) << 32
+					if got, most := p.carried(hash), int(p.place(hash).recent()); got > most || got == 0 {
+						t.Fatalf("while others are counted, the oldest request's first block is in %d, want at least one and at most the tally's %d", got, most)
+					}
+				}
+				continue
+			}
+			settled++
+			if i%16 != 0 {
+				continue
+			}
+			twin := popularity{beginnings: beginnings{
+				high: make([]uint16, len(p.beginnings.high)), low: make([]uint16, len(p.beginnings.low)), shift: p.beginnings.shift,
+			}}
+			for _, blocks := range p.window {
+				twin.beginnings.add(blocks, 1)
+			}
+			if !slices.Equal(p.beginnings.high, twin.beginnings.high) || !slices.Equal(p.beginnings.low, twin.beginnings.low) {
+				t.Fatalf("after %d requests other counts than those of the window's %d", i, len(p.window))
+			}
+		}
+	}
+	if settled < 1500 || settled > 2300 || grown < 12 || cut < 1 {
+		t.Errorf("all was counted after %d requests, %d times a larger table was begun, and %d times some of it was no longer wanted: this tests little", settled, grown, cut)
 	}
 }
 

@@ -66,10 +66,13 @@ func (p *popularity) enter(chain []uint64, n int) (table uint32) {
 	p.resize(min(windowPerUpstream*n, windowMax))
 	if p.next == len(p.window) {
 		p.window = append(p.window, nil)
+	} else if p.beginnings.left > 0 {
+		p.beginnings.left--
+	} else {
+		p.beginnings.add(p.window[p.next], math.MaxUint16)
 	}
 	blocks := p.window[p.next]
 	p.add(blocks, goes)
-	p.beginnings.add(blocks, math.MaxUint16)
 	blocks = blocks[:0]
 	for _, h := range chain[:min(len(chain), popularBlocks)] {
 		blocks = append(blocks, uint32(h>>32))
@@ -79,6 +82,7 @@ func (p *popularity) enter(chain []uint64, n int) (table uint32) {
 	if p.next++; p.next == p.size {
 		p.next = 0
 	}
+	p.countSome()
 	if p.waiting == waitingMost {
 		p.add(blocks, came)
 		return 0
@@ -129,6 +133,7 @@ func (p *popularity) resize(size int) {
 		for _, blocks := range p.window[:gone] {
 			p.add(blocks, goes)
 		}
+		p.beginnings.forget(p.window[:gone])
 		p.window = slices.Delete(p.window, 0, gone)
 	}
 	if p.next = len(p.window); p.next == size {
