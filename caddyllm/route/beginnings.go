@@ -12,7 +12,7 @@ import "math"
 
 // beginnings counts how many requests of popularity's window carry a block.
 //
-// Counting a whole window takes a tenth of a second, so it is done in pieces: from
+// Counting a whole window takes up to a tenth of a second, so it is done in pieces: from
 // the last of its requests back to the first, while others come and go. Until then the
 // tally of popularity tells.
 type beginnings struct {
@@ -24,9 +24,9 @@ type beginnings struct {
 }
 
 // beginningsAtOnce is how many blocks a request that comes sees to at most beyond
-// its own and those of the one whose place it takes: a seventh of a millisecond of
-// them, each at two places that are in no cache. A window of 4,096 requests is
-// counted when a fifth as many have come.
+// its own and those of the one whose place it takes, each at two places that are in
+// no cache: a thousandth of what a window of 4,096 requests can have. That is counted
+// when a fifth as many have come.
 const beginningsAtOnce = 4 * popularBlocks
 
 // level is where fewer recent requests begin to carry a chain's blocks.

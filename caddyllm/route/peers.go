@@ -1,9 +1,6 @@
 package route
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // peers tells whether other gateways send to the same upstreams, and how many.
 // They share nothing and ask nobody: what a scrape shows beyond our own
@@ -12,10 +9,7 @@ type peers struct {
 	own, foreign float64 // requests at an upstream, sums over the last pages
 	pages        int
 
-	each    spread  // how large requests are
-	rate    float64 // own work, prefill tokens per second; a mean over arrivals
-	rateAt  time.Duration
-	rateOld float64 // how much of arrivalsFor is behind rate, 0 to 1
+	each spread // how large requests are
 
 	// What upstreams turned out to hold beyond what we know of, as a part of it;
 	// means over answers.
@@ -51,8 +45,8 @@ const (
 	// companyFalls is how fast it falls at least where pages show less at once, as
 	// when one moves that stood still at a high value.
 	companyFalls = 0.7
-	// arrivalsFor is how long arrivals are looked at, seconds.
-	arrivalsFor = 30
+	// briefest is the least that a request of others is taken to be in flight, seconds.
+	briefest = 1e-3
 	// apartness is how much work at an upstream costs more for all the work that
 	// others send there, relative to the share of its time that theirs takes.
 	// Half of it, or twice as much, are within 3 % in replays of two gateways.
@@ -87,19 +81,12 @@ func (r *Router) noteLoad(u *upstream, now time.Duration) {
 	// now as often as more. A mean needs no more.
 	own := float64(u.inFlight())
 	all := min(u.load.Waiting.Value+u.load.Running.Value, maxForeign)
-	u.ours += (1 - companyMemory) * (own - u.ours)
 	u.theirs += (1 - companyMemory) * (all - own - u.theirs)
 	u.theirsMost = max(all, u.theirsMost*companyFalls)
 }
 
 // answered takes in a request of ours that was answered.
-func (p *peers) answered(now time.Duration, work float64) {
-	p.each.add(work)
-	gone := math.Exp(-max(now-p.rateAt, 0).Seconds() / arrivalsFor)
-	p.rate = p.rate*gone + work/arrivalsFor
-	p.rateOld = 1 - (1-p.rateOld)*gone
-	p.rateAt = now
-}
+func (p *peers) answered(_ time.Duration, work float64) { p.each.add(work) }
 
 // company is what peers have at an upstream.
 type company struct {
@@ -116,22 +103,18 @@ func (u *upstream) others() float64 { return min(max(u.theirs, 0), u.theirsMost)
 // send the prompt to.
 func (r *Router) foreknow(now time.Duration, q *Request, o *outlook) {
 	r.homes(q, o)
-	ours, known, running := 0.0, 0.0, 0.0
+	known, running := 0.0, 0.0
 	for i := range r.candidates {
 		if c := &r.candidates[i]; c.known {
 			known++
-			ours += c.up.ours
 			running += c.up.others()
 		}
 	}
-	if known == 0 || ours <= 0 {
-		known, ours = 1, 1
-	}
-	// Each request of theirs stands for as much work as one of ours.
-	per := 0.0
-	if p := &r.peers; p.rateOld > 0 {
-		per = p.rate / p.rateOld / ours
-	}
+	known = max(known, 1)
+	// Each request of theirs is as much work as one of ours, and as long in flight: so
+	// much comes in a second for each that is. Means over answers stay what they are
+	// while none of ours come.
+	per := r.answers.work / max(r.answers.residence, briefest)
 	// Gateways that find at owners what others sent there do better to meet there:
 	// where a third of it is found, they don't settle apart. A half is 2 % worse where
 	// requests are split at random, a fifth 1 % where sessions are pinned.

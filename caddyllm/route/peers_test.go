@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -107,6 +108,7 @@ func TestWorkCostsMoreWhereOthersSend(t *testing.T) {
 		d.serve(prompt("own", 1, i, 20))
 	}
 	moved := 0.0
+	var answering []Choice
 	for range peersAfter {
 		d.now = d.now.Add(time.Second)
 		for i, theirs := range []float64{6, 1} {
@@ -114,9 +116,19 @@ func TestWorkCostsMoreWhereOthersSend(t *testing.T) {
 			u := d.r.upstreams[d.r.slots[d.targets[i].ID]]
 			d.r.Scraped(d.now, d.targets[i].ID, &Load{Waiting: Known(0), Running: Known(float64(u.inFlight()) + theirs), PromptTokens: Known(moved)})
 		}
-		for i := range 4 {
-			d.serve(prompt(int(moved)*10+i, 20))
+		for _, c := range answering {
+			d.r.Done(d.now, c.Ticket, Completed, nil)
 		}
+		answering = answering[:0]
+		for i := range 4 {
+			c := d.pick(prompt(int(moved)*10+i, 20))
+			d.now = d.now.Add(time.Duration(float64(requestWork+c.PromptTokens) / 1e4 * float64(time.Second)))
+			d.r.FirstByte(d.now, c.Ticket)
+			answering = append(answering, c)
+		}
+	}
+	for _, c := range answering {
+		d.r.Done(d.now, c.Ticket, Completed, nil)
 	}
 	terms := d.r.Explain(d.now, prompt("cold", 20), d.targets)
 	if d.r.peers.count() <= 1 || terms[0].Stall < terms[1].Stall*2 {
@@ -129,5 +141,48 @@ func TestWorkCostsMoreWhereOthersSend(t *testing.T) {
 	d.r.peers.owning, d.r.peers.ending = guessMin, guessMin
 	if terms = d.r.Explain(d.now, prompt("cold", 20), d.targets); terms[0].Queue < terms[1].Queue*2 {
 		t.Errorf("where others settled with 6 and 1 requests, a prompt waits for %.4f and %.4f s", terms[0].Queue, terms[1].Queue)
+	}
+}
+
+// A gateway that gets nothing for a while knows no less of how busy others keep each
+// upstream: it took all to be busy all the time after half a minute, and none of it
+// was a number after some hours. What of its own few requests is seen on a page, and
+// what isn't, says nothing of that either.
+func TestAnIdleGatewayStillTellsTheBusyFromTheIdle(t *testing.T) {
+	d := newDesk(t, 2)
+	moved := 0.0
+	pages := func(n int) {
+		for range n {
+			d.now = d.now.Add(time.Second)
+			moved++
+			for i, theirs := range []float64{4, 0} {
+				u := d.r.upstreams[d.r.slots[d.targets[i].ID]]
+				d.r.Scraped(d.now, d.targets[i].ID, &Load{Waiting: Known(0), Running: Known(float64(u.inFlight()) + theirs), PromptTokens: Known(moved)})
+			}
+		}
+	}
+	busy := func() (busy [2]float64) {
+		d.r.Explain(d.now, prompt("cold", 20), d.targets)
+		for i := range busy {
+			busy[i] = d.r.upstreams[d.r.slots[d.targets[i].ID]].company.busy
+		}
+		return busy
+	}
+	for i := range 2 * peersAfter {
+		c := d.pick(prompt("own", 1, i, 4))
+		d.now = d.now.Add(100 * time.Millisecond)
+		d.r.FirstByte(d.now, c.Ticket)
+		pages(2) // it is seen on some of them
+		d.r.Done(d.now, c.Ticket, Completed, nil)
+	}
+	before := busy()
+	if d.r.peers.count() <= 1 || before[0] < 0.05 || before[0] > 0.9 || before[1] > 0.01 {
+		t.Fatalf("with 4 and 0 requests of others upstreams are busy for %v of the time", before)
+	}
+	for _, minutes := range []int{1, 10, 300} {
+		pages(60 * minutes)
+		if after := busy(); math.Abs(after[0]-before[0]) > 0.01 || !(after[1] < 0.01) {
+			t.Errorf("after %d minutes without a request of ours upstreams are busy for %v of the time, want %v still", minutes, after, before)
+		}
 	}
 }

@@ -76,11 +76,11 @@ type history struct {
 	paged       bool          // there was one
 	movedAt     time.Duration // when the page last changed
 
-	ours, theirs float64       // requests in flight, means over pages; theirs below 0 says that there are none
-	theirsMost   float64       // as far as the last pages show that many
-	company      company       // of peers, as last looked at
-	ranFrom      time.Duration // the run of steps with a prefill that ran is of
-	ran          float64       // own work whose first token came in it, prefill tokens
+	theirs     float64       // requests of others in flight, a mean over pages; below 0 says that there are none
+	theirsMost float64       // as far as the last pages show that many
+	company    company       // of peers, as last looked at
+	ranFrom    time.Duration // the run of steps with a prefill that ran is of
+	ran        float64       // own work whose first token came in it, prefill tokens
 
 	gauge  gauge
 	alone  float64 // KV tokens of own streams that none of the others shares
