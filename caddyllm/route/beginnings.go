@@ -8,13 +8,13 @@ import "math"
 // another block, and so another owner. So with peers the same requests are counted
 // once more, in a table with a place for each block that there can be, and in it at
 // two places, of which the lesser count tells. Where it is there, demand too is told
-// from it, lest gateways differ in what a copy is worth.
+// from it.
 
 // beginnings counts how many requests of popularity's window carry a block.
 //
-// Counting a whole window takes up to a tenth of a second, so it is done in pieces: from
-// the last of its requests back to the first, while others come and go. Until then the
-// tally of popularity tells.
+// Counting a whole window takes up to a tenth of a second, so it is done in pieces:
+// from the last of its requests back to the first, while others come and go. Until
+// then the tally of popularity tells.
 type beginnings struct {
 	high, low []uint16 // by the hash's high and low bits; nil until there are peers, 8 MiB at most
 	shift     uint
@@ -25,9 +25,9 @@ type beginnings struct {
 
 // beginningsAtOnce is how many blocks a request that comes sees to at most beyond
 // its own and those of the one whose place it takes, each at two places that are in
-// no cache: a thousandth of what a window of 4,096 requests can have. That is counted
-// when a fifth as many have come.
-const beginningsAtOnce = 4 * popularBlocks
+// no cache: a two-thousandth of what a window of 4,096 requests can have. That is
+// counted when a third as many have come.
+const beginningsAtOnce = 2 * popularBlocks
 
 // level is where fewer recent requests begin to carry a chain's blocks.
 type level struct{ from, carried int }
