@@ -330,14 +330,14 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		s.embeds(f[pEmbeds])
 	case s.first(f[pThinking]) == '"' && s.says(f[pThinking]):
 		s.reading(lReasoning, f[pThinking])
-	case string(s.headOf(f[pType])) == "tool_result" && !s.tells(f[pContent]): // of a tool that had nothing to tell
-		s.mark(lOutput)
-		s.labelled(lID, f[pID])
-		s.found = true
 	case s.tells(f[pContent]) && nesting < maxNesting: // a tool's result
 		s.mark(lOutput)
 		s.labelled(lID, f[pID])
 		s.content(f[pContent], nesting+1)
+	case string(s.headOf(f[pType])) == "tool_result" && !s.tells(f[pContent]): // of a tool that had nothing to tell
+		s.mark(lOutput)
+		s.labelled(lID, f[pID])
+		s.found = true
 	case s.tells(f[pInput]):
 		s.use(&f)
 	case s.media(&f):

@@ -228,8 +228,11 @@ func (l *lexer) present(v span) bool { return v.to > 0 && !l.is(v, "null") }
 // says reports whether v is there, and neither null nor an empty string.
 func (l *lexer) says(v span) bool { return l.present(v) && !l.is(v, `""`) }
 
-// tells reports whether v says something, and isn't an empty object or array.
-func (l *lexer) tells(v span) bool { return l.says(v) && !l.hollow(v) }
+// tells reports whether v says something, and isn't an empty object or array. Most
+// fields are absent, which is to cost no call.
+func (l *lexer) tells(v span) bool { return v.to > 0 && l.filled(v) }
+
+func (l *lexer) filled(v span) bool { return l.says(v) && !l.hollow(v) }
 
 // hollow reports whether v is an object or array without anything in it, which
 // shows no more in a prompt than one that isn't there.
