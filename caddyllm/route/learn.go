@@ -241,7 +241,7 @@ const (
 func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
 	r.answers.mean(&r.answers.residence, min(max((now-f.sent).Seconds(), 0), maxResidence))
 	r.answers.mean(&r.answers.work, f.work)
-	r.peers.answered(now, f.work)
+	r.peers.each.add(f.work)
 	if usage == nil || usage.PromptTokens <= 0 || usage.PromptTokens > maxPrompt {
 		return
 	}

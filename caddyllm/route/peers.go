@@ -85,9 +85,6 @@ func (r *Router) noteLoad(u *upstream, now time.Duration) {
 	u.theirsMost = max(all, u.theirsMost*companyFalls)
 }
 
-// answered takes in a request of ours that was answered.
-func (p *peers) answered(_ time.Duration, work float64) { p.each.add(work) }
-
 // company is what peers have at an upstream.
 type company struct {
 	queued  float64 // work before a request sent now, prefill tokens

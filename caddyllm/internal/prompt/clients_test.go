@@ -130,6 +130,8 @@ func TestAnEmptyMemberHidesNothingOfARequest(t *testing.T) {
 		{Embeddings, `{"messages":[ ],"input":["ONE"]}`},
 		{Invocations, `{"messages":[],"prompt":"","input":"ONE"}`},
 		{Invocations, `{"messages":[],"prompt":"ONE"}`},
+		{Invocations, `{"prompt":"ONE","text":[]}`},
+		{Responses, `{"input":[{"type":"reasoning","summary":[{"text":"ONE"}],"content":[]}]}`},
 		{Responses, `{"input":[{"type":"web_search_call","role":"","content":"","output":"","action":{"query":"ONE"}}]}`},
 		{Responses, `{"input":[{"type":"web_search_call","content":[],"summary":[],"arguments":"","action":{"query":"ONE"}}]}`},
 		{Responses, `{"tools":[{"type":"mcp","name":"","function":{},"server_label":"ONE"}],"input":"a"}`},

@@ -93,7 +93,7 @@ func fieldsOf[F ~uint8](n *node, of func([]byte) F) map[F]*node {
 	m, names := map[F]*node{}, map[F]string{}
 	for i, key := range n.keys {
 		f := of([]byte(key))
-		if name, ok := names[f]; f != 0 && (!ok || name == key || n.members[i].says()) {
+		if name, ok := names[f]; f != 0 && (!ok || name == key || n.members[i].tells()) {
 			m[f], names[f] = n.members[i], key
 		}
 	}

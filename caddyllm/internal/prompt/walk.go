@@ -105,7 +105,7 @@ func note[F ~uint8](l *lexer, v span, of func([]byte) F, out []span) (noted uint
 		if !key.clean() {
 			name = l.spelled(name)
 		}
-		if f := of(name); f != 0 && (noted&(1<<f) == 0 || l.says(value) || l.again(name, l.keys[f%maxFields])) {
+		if f := of(name); f != 0 && (noted&(1<<f) == 0 || l.filled(value) || l.again(name, l.keys[f%maxFields])) {
 			out[f], l.keys[f%maxFields] = value, key
 			noted |= 1 << f
 		}
