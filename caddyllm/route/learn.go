@@ -32,12 +32,6 @@ const (
 	speedDoubt   = 0.05
 	speedMin     = 50
 	speedMax     = 1e7
-	// An upstream's first coldSamples may be of an engine that loads its model, or
-	// compiles for each new size of a batch: none of them shows it as slower than
-	// 1/coldBand of what is believed. Slow ones are still found out soon, since what
-	// is believed falls with each.
-	coldSamples = 10
-	coldBand    = 4
 )
 
 func (s *speed) add(work, took float64) {
@@ -72,9 +66,6 @@ func (r *Router) learnRate(now time.Duration, f *flight, began time.Duration, ma
 			work -= requestWork * (1 - r.apart.share())
 		}
 		r.apart.learn(u, again, max(mates-1, 0))
-		if u.speed.samples < coldSamples {
-			took = min(took, coldBand*work/u.rate)
-		}
 		u.speed.add(work, took)
 	}
 	u.lastToken, u.unseen = now, 0
