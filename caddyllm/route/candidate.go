@@ -117,8 +117,8 @@ func (r *Router) saw() {
 }
 
 // Of hundreds of upstreams most hold nothing of a prompt, and have nothing to see
-// to: they are calm, whatever they have to do. Their candidates are alike and stay from one decision to the
-// next, so that a decision takes time for the others alone.
+// to: they are calm, whatever they have to do. Their candidates are alike and stay
+// from one decision to the next, so that a decision takes time for the others alone.
 
 // unmoved is the candidate of a calm upstream that holds nothing of the prompt.
 func unmoved(u *upstream, known bool) candidate {

@@ -162,8 +162,9 @@ func (r *Router) weigh(now time.Duration, q *Request, targets []Target) outlook 
 // beaten is by what factor a candidate is dearer than the best that certainly
 // isn't equal within the noise, whatever rounding does. No term is negative, and
 // of what is strained at most the part that could be avoided is spared, of work that
-// is no more: a candidate costs at least what atLeast says, the time of what comes before
-// the request, of its own work, and of what that takes from answers wherever it is done.
+// is no more: a candidate costs at least what atLeast says, the time of what comes
+// before the request, of its own work, and of what that takes from answers wherever
+// it is done.
 const beaten = 1 + tieBand + 1e-9
 
 // value sets what a candidate costs.

@@ -20,7 +20,7 @@ const (
 // burden is what an upstream has to do.
 type burden struct {
 	queued  float64 // prefill tokens that come before a request sent now
-	running float64 // requests with one
+	running float64 // requests that had their first token
 }
 
 func (r *Router) refused(now time.Duration, u *upstream) {

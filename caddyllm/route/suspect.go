@@ -74,10 +74,7 @@ func (u *upstream) watch(now time.Duration, rate float64) {
 		u.life = now // the clock stepped back
 	case len(u.queue) > 0 && now-u.life > stallMin:
 		patience := time.Duration(min(stallFactor*u.queued/rate, stallMax.Seconds()) * float64(time.Second))
-		if now-u.life > patience {
-			u.stalled = true
-			u.stir()
-		}
+		u.stalled = u.stalled || now-u.life > patience
 	}
 }
 

@@ -143,9 +143,6 @@ func inOrder(x uint64) uint64 {
 	return x ^ t ^ t<<28
 }
 
-// place is where in the text bit i of those by place in the word stands.
-func place(i int) int { return (i<<3 + i>>3) & (stride - 1) }
-
 // escapedByRuns finds the bytes that a backslash escapes, where some stand in a
 // row.
 //

@@ -11,6 +11,9 @@ import (
 // shortest are the letters of escapes that are canonical.
 var shortest = [256]bool{'"': true, '\\': true, 'n': true, 't': true, 'r': true, 'b': true, 'f': true}
 
+// place is where in the text bit i of those by place in the word stands.
+func place(i int) int { return (i<<3 + i>>3) & (stride - 1) }
+
 // everyEscape has all bytes, of which each may come behind a backslash.
 var everyEscape = func() string {
 	all := make([]byte, 256)
