@@ -25,10 +25,14 @@ vet:
 	@unformatted=$$(gofmt -l caddyllm simengine cmd bench); \
 	if [ -n "$$unformatted" ]; then echo "gofmt wants changes in:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet -tags purego ./caddyllm/internal/prompt
+	GOARCH=arm64 $(GO) vet ./caddyllm/internal/prompt
 	cd bench && $(GO) vet ./...
 
+# The scanner without its assembly too, as on processors that it isn't for.
 test:
 	$(GO) test ./...
+	$(GO) test -tags purego ./caddyllm/internal/prompt
 
 race:
 	$(GO) test -race $(RACE)

@@ -141,7 +141,7 @@ func (f *feed) escaped(raw []byte, cut bool) bool {
 	for at := 0; at < len(raw); {
 		stop := seek(raw, at, carry)
 		at, carry = stop.at+stride, stop.carry
-		for m := inOrder(stop.odd); m != 0; {
+		for m := stop.odd; m != 0; {
 			i := stop.at + bits.TrailingZeros64(m)
 			if i == len(raw) {
 				end-- // half an escape

@@ -1,28 +1,18 @@
 package prompt
 
-import (
-	"bytes"
-	"encoding/binary"
-	"math/bits"
-)
+import "math/bits"
 
-// stride is how many bytes are looked at together, as eight words of eight. They
-// are turned into eight planes, one for each bit of a byte, so that what a byte is
-// becomes logic that looks at all of them at once (Cameron, Herdy and Lin 2008).
-// What is found is a bit for each, and no branch depends on where the escapes of
-// code or of JSON within a string happen to stand.
+// stride is how many bytes are looked at together. What is found is a bit for each,
+// and no branch depends on where the escapes of code or of JSON within a string
+// happen to stand.
 const stride = 64
-
-// Bits come in two orders: that of the text, and by place in the word, the first
-// bytes of all words first, which is how planes have them. inOrder turns one into
-// the other.
 
 const (
 	ones  = 0x0101010101010101
 	evens = 0x5555555555555555
 )
 
-// stops are what a stride has of interest, by place in the word.
+// stops are what a stride has of interest. The lowest bit is the first byte's.
 type stops struct {
 	at     int    // where the stride begins
 	quotes uint64 // those that aren't escaped
@@ -30,132 +20,27 @@ type stops struct {
 	carry  uint64 // 1 if the byte behind the stride is escaped
 }
 
-// What is exchanged by planes is masked in registers. Go would load such constants
-// anew for each word.
-var (
-	singles uint64 = 0x55 * ones
-	pairs   uint64 = 0x33 * ones
-	halves  uint64 = 0x0f * ones
-)
-
 // seek goes from stride to stride, to one with a quote that isn't escaped or with
 // an escape that isn't canonical. carry is 1 if the byte at at is escaped. Where
 // the text ends without, neither is set.
+//
+// It is look that does so, in whole strides. It returns where the rest begins if
+// nothing of interest is in them. One is for processors with vectors, one for all.
 func seek(text []byte, at int, carry uint64) stops {
-	singles, pairs, halves := singles, pairs, halves
-	for ; at+stride <= len(text); at += stride {
-		b := (*[stride]byte)(text[at : at+stride])
-		// Plane n ends up in bn. Each step is an exchange of bits between two of
-		// them; as a function it would take a tenth longer.
-		var t uint64
-		b0 := binary.LittleEndian.Uint64(b[0:8])
-		b1 := binary.LittleEndian.Uint64(b[8:16])
-		b2 := binary.LittleEndian.Uint64(b[16:24])
-		b3 := binary.LittleEndian.Uint64(b[24:32])
-		t = (b0>>1 ^ b1) & singles
-		b0, b1 = b0^t<<1, b1^t
-		t = (b2>>1 ^ b3) & singles
-		b2, b3 = b2^t<<1, b3^t
-		t = (b0>>2 ^ b2) & pairs
-		b0, b2 = b0^t<<2, b2^t
-		t = (b1>>2 ^ b3) & pairs
-		b1, b3 = b1^t<<2, b3^t
-		b4 := binary.LittleEndian.Uint64(b[32:40])
-		b5 := binary.LittleEndian.Uint64(b[40:48])
-		b6 := binary.LittleEndian.Uint64(b[48:56])
-		b7 := binary.LittleEndian.Uint64(b[56:64])
-		t = (b4>>1 ^ b5) & singles
-		b4, b5 = b4^t<<1, b5^t
-		t = (b6>>1 ^ b7) & singles
-		b6, b7 = b6^t<<1, b7^t
-		t = (b4>>2 ^ b6) & pairs
-		b4, b6 = b4^t<<2, b6^t
-		t = (b5>>2 ^ b7) & pairs
-		b5, b7 = b5^t<<2, b7^t
-		t = (b0>>4 ^ b4) & halves
-		b0, b4 = b0^t<<4, b4^t
-		t = (b1>>4 ^ b5) & halves
-		b1, b5 = b1^t<<4, b5^t
-		t = (b2>>4 ^ b6) & halves
-		b2, b6 = b2^t<<4, b6^t
-		t = (b3>>4 ^ b7) & halves
-		b3, b7 = b3^t<<4, b7^t
-
-		neither := b0 | b7                                // of no byte that is looked for
-		quote := b1 & b5 &^ (neither | b2 | b3 | b4 | b6) // 0100010
-		slash := b2 & b3 & b4 & b6 &^ (neither | b1 | b5) // 1011100
-		if quote|slash|carry == 0 {
-			at = far(text, at+stride) - stride
-			continue
-		}
-		escaped, next := slash<<8|slash>>56<<1&0xff|carry, slash>>63
-		if slash&escaped != 0 {
-			escaped, next = escapedByRuns(slash, carry)
-		}
-		// The other canonical ones: b 1100010, f 1100110, n 1101110, r 1110010, t 1110100
-		bfn := b1 &^ b4 & (b2 | ^b3)
-		rt := (b1 ^ b2) & b4 &^ b3
-		odd := escaped &^ (quote | slash | b5&b6&(bfn|rt)&^neither)
-		if quote &^= escaped; quote|odd != 0 {
-			return stops{at, quote, odd, next}
-		}
-		carry = next
-	}
-	if at >= len(text) {
-		return stops{at: at, carry: carry}
+	stop := look(text, at, carry)
+	if stop.quotes|stop.odd != 0 || stop.at >= len(text) {
+		return stop
 	}
 	var rest [stride]byte
-	copy(rest[:], text[at:])
-	stop := seek(rest[:], 0, carry)
-	stop.at += at
-	return stop
+	copy(rest[:], text[stop.at:])
+	end := look(rest[:], 0, stop.carry)
+	end.at += stop.at
+	return end
 }
 
-// farthest bounds what far looks at, bytes, so that looking for the one doesn't
-// cost much more than it is to the other.
-const farthest = 1024
-
-// far is the index of the next quote or backslash from i on, or some index before
-// it. A stride without one makes it likely that they are so far that this is
-// sooner.
-func far(text []byte, i int) int {
-	if i >= len(text) {
-		return i
-	}
-	ahead := text[i:min(i+farthest, len(text))]
-	if k := bytes.IndexByte(ahead, '\\'); k >= 0 {
-		ahead = ahead[:k]
-	}
-	if k := bytes.IndexByte(ahead, '"'); k >= 0 {
-		ahead = ahead[:k]
-	}
-	return i + len(ahead)
-}
-
-// inOrder turns bits by place in the word into those in the order of the text,
-// and back: a square of eight by eight is mirrored (Warren 2012, 7-3).
-func inOrder(x uint64) uint64 {
-	t := (x ^ x>>7) & 0x00aa00aa00aa00aa
-	x ^= t ^ t<<7
-	t = (x ^ x>>14) & 0x0000cccc0000cccc
-	x ^= t ^ t<<14
-	t = (x ^ x>>28) & 0x00000000f0f0f0f0
-	return x ^ t ^ t<<28
-}
-
-// escapedByRuns finds the bytes that a backslash escapes, where some stand in a
-// row.
-//
-//go:noinline
-func escapedByRuns(slash, carry uint64) (escaped, next uint64) {
-	escaped, next = behindRuns(inOrder(slash), carry)
-	return inOrder(escaped), next
-}
-
-// behindRuns does so in the order of the text: what stands behind an odd number of
-// backslashes is escaped. The sum carries through the
-// runs that begin at odd places, and so tells them from the others (Langdale and
-// Lemire 2019).
+// behindRuns finds the bytes that a backslash escapes, where some may stand in a
+// row: behind an odd number of them. The sum carries through the runs that begin
+// at odd places, and so tells them from the others (Langdale and Lemire 2019).
 func behindRuns(slash, carry uint64) (escaped, next uint64) {
 	slash &^= carry
 	follows := slash<<1 | carry

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"bytes"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -23,57 +24,116 @@ var everyEscape = func() string {
 	return string(all)
 }()
 
-// The twin goes from byte to byte.
+// found is what seek finds in a text that stands somewhere in memory.
+func found(text []byte, carry uint64) (quotes, odd []int, after uint64) {
+	for at := 0; at < len(text); at += stride {
+		stop := seek(text, at, carry)
+		at, carry = stop.at, stop.carry
+		for m := stop.quotes; m != 0; m &= m - 1 {
+			quotes = append(quotes, at+bits.TrailingZeros64(m))
+		}
+		for m := stop.odd; m != 0; m &= m - 1 {
+			if i := at + bits.TrailingZeros64(m); i < len(text) {
+				odd = append(odd, i)
+			} else if i == len(text) {
+				after = 1 // the text ends with half an escape, which isn't canonical
+			}
+		}
+	}
+	return quotes, odd, after | carry
+}
+
+// byteByByte is its twin.
+func byteByByte(text []byte, carry uint64) (quotes, odd []int, after uint64) {
+	for i, c := range text {
+		if c == '"' && carry == 0 {
+			quotes = append(quotes, i)
+		}
+		if carry == 1 && !shortest[c] {
+			odd = append(odd, i)
+		}
+		if carry == 1 || c != '\\' {
+			carry = 0
+		} else {
+			carry = 1
+		}
+	}
+	return quotes, odd, carry
+}
+
+// agree compares what is found, with vectors and without, to what the twin finds,
+// and returns how many quotes that is.
+func agree(t *testing.T, text []byte, carry uint64) int {
+	t.Helper()
+	wantQuotes, wantOdd, wantAfter := byteByByte(text, carry)
+	same := func(how string) {
+		t.Helper()
+		quotes, odd, after := found(text, carry)
+		if !slices.Equal(quotes, wantQuotes) || !slices.Equal(odd, wantOdd) || after != wantAfter {
+			t.Fatalf("seek(%q), carry %d, %s: quotes %v, odd %v, carry %d; want %v, %v, %d", text, carry, how, quotes, odd, after, wantQuotes, wantOdd, wantAfter)
+		}
+	}
+	same("as here")
+	portably(func() { same("with planes") })
+	return len(wantQuotes)
+}
+
+// someText is up to n bytes of one of several kinds.
+func someText(r *rand.Rand, n int) []byte {
+	kinds := []string{everyEscape, "\\\\\\\"\"a\x00\x80\xa2\xdc\xff]#!", "\\\"a\x00]#!\x7f", "\\\"abcdefghijk", "\\nnnn#", "n", "\xe9"}[r.IntN(7)]
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = kinds[r.IntN(len(kinds))]
+		if kinds == everyEscape && i > 0 && i%4 == 0 {
+			text[i-1] = '\\'
+		}
+	}
+	return text
+}
+
 func TestStopsAreThoseThatAByteByByteLookFinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
-	found := 0
+	quotes := 0
 	for range 20_000 {
-		kinds := []string{everyEscape, "\\\\\\\"\"a\x00\x80\xa2\xdc\xff]#!", "\\\"a\x00]#!\x7f", "\\\"abcdefghijk", "\\nnnn#", "n", "\xe9"}[r.IntN(7)]
-		text := make([]byte, r.IntN(8*stride))
-		for i := range text {
-			text[i] = kinds[r.IntN(len(kinds))]
-			if kinds == everyEscape && i > 0 && i%4 == 0 {
-				text[i-1] = '\\'
-			}
-		}
-		carry := uint64(r.IntN(2))
-		after := carry == 1
-		quotes, odd := make(map[int]bool), make(map[int]bool)
-		for i, c := range text {
-			if c == '"' && !after {
-				quotes[i] = true
-			}
-			if after && !shortest[c] {
-				odd[i] = true
-			}
-			after = c == '\\' && !after
-		}
-		for at := 0; at < len(text); at += stride {
-			stop := seek(text, at, carry)
-			at, carry = stop.at, stop.carry
-			for m := stop.quotes; m != 0; m &= m - 1 {
-				i := at + place(bits.TrailingZeros64(m))
-				if !quotes[i] {
-					t.Fatalf("seek(%q) finds a quote at %d", text, i)
-				}
-				delete(quotes, i)
-				found++
-			}
-			for m := inOrder(stop.odd); m != 0; m &= m - 1 {
-				i := at + bits.TrailingZeros64(m)
-				if !odd[i] && i < len(text) {
-					t.Fatalf("seek(%q) finds an odd escape at %d", text, i)
-				}
-				delete(odd, i)
-			}
-		}
-		if len(quotes) > 0 || len(odd) > 0 || carry == 1 && !after {
-			t.Fatalf("seek(%q) misses the quotes at %v and the letters at %v, or carries %d where %v is right", text, quotes, odd, carry, after)
+		quotes += agree(t, someText(r, r.IntN(8*stride)), uint64(r.IntN(2)))
+	}
+	if quotes < 100_000 {
+		t.Errorf("only %d quotes were found", quotes)
+	}
+}
+
+// Each length at each place of a line of the cache, with each byte escaped.
+func TestStopsAreFoundAtAllLengthsAndPlaces(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 10))
+	room := make([]byte, stride+200)
+	for n := range 201 {
+		for place := range stride {
+			text := room[place : place+n : place+n]
+			copy(text, someText(r, n))
+			agree(t, text, uint64(n+place)&1)
 		}
 	}
-	if found < 100_000 {
-		t.Errorf("only %d quotes were found", found)
+	for c := range 256 {
+		for i := range 2 * stride {
+			text := bytes.Repeat([]byte{byte(c)}, 2*stride+1)
+			text[i] = '\\'
+			agree(t, text, 0)
+			agree(t, text, 1)
+		}
 	}
+}
+
+func FuzzStops(f *testing.F) {
+	for _, seed := range seeds {
+		f.Add([]byte(seed), true)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, carry bool) {
+		if carry {
+			agree(t, text, 1)
+			return
+		}
+		agree(t, text, 0)
+	})
 }
 
 // A square that is mirrored twice is as before.

@@ -52,8 +52,8 @@ func (l *lexer) survey(i int) int {
 			l.dirty = at
 			continue
 		}
-		odd := inOrder(stop.odd)
-		for m := inOrder(stop.quotes); m != 0; m &= m - 1 {
+		odd := stop.odd
+		for m := stop.quotes; m != 0; m &= m - 1 {
 			p := at + bits.TrailingZeros64(m)
 			if from < 0 {
 				from = p
