@@ -31,18 +31,11 @@ const (
 	tried        // by this request before: last of all
 )
 
-// hint is where a target's upstream was found the last time.
-type hint struct {
-	id   string
-	slot int
-	calm *time.Duration
-}
-
-// is reports whether the hint is of a target. Pools hardly change, so that their
-// names are the very same strings each time: of 512 that is found out in a quarter
-// of the time that comparing them takes.
-func (h *hint) is(id string) bool {
-	return len(h.id) == len(id) && unsafe.StringData(h.id) == unsafe.StringData(id)
+// same reports whether two names are one. Pools hardly change, so that their names
+// are the very same strings each time: of 512 that is found out in a quarter of the
+// time that comparing them takes.
+func same(a, b string) bool {
+	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b)
 }
 
 // meet finds the upstreams of the targets. Those that aren't known begin to be
@@ -58,41 +51,51 @@ func (r *Router) meet(now time.Duration, targets []Target, offered bool) {
 	}
 }
 
-// met reports whether the targets are those that were met last.
+// met reports whether the targets are those that were met last, and finds those of
+// which the request itself tells something.
 func (r *Router) met(targets []Target) bool {
-	if len(r.hints) != len(targets) || r.strangers {
+	if len(r.ids) != len(targets) || r.strangers {
 		return false
 	}
-	for i := range targets {
-		if !r.hints[i].is(targets[i].ID) {
+	r.told = r.told[:0]
+	for i, id := range r.ids {
+		t := &targets[i]
+		if !same(id, t.ID) {
 			return false
+		}
+		if t.Tried || t.Home {
+			r.told = append(r.told, int32(i))
 		}
 	}
 	return true
 }
 
-// seek fills r.hints and r.candidates, one for each target.
+// seek fills r.ids and r.candidates, one for each target. All of them are stirred,
+// since they were looked at last at a time that may be later.
 func (r *Router) seek(now time.Duration, targets []Target, offered bool) {
-	r.forgetHints()
+	r.forgetTargets()
 	r.strangers = false
+	r.calm.begin(len(targets))
 	for i := range targets {
 		id := targets[i].ID
 		u := r.find(now, id, offered)
-		r.hints = append(r.hints, hint{id, u.slot, u.calm})
-		u.stir() // it was looked at last at a time that may be later
+		r.strangers = r.strangers || u.slot < 0 || u.at != nowhere
+		u.at = int32(i)
 		c := unmoved(u, u.known(now))
 		if c.known {
 			r.known++
 		}
-		r.candidates = append(r.candidates, c)
-		r.strangers = r.strangers || u.slot < 0
+		r.ids, r.candidates = append(r.ids, id), append(r.candidates, c)
 	}
 }
 
-func (r *Router) forgetHints() {
-	clear(r.hints)
+func (r *Router) forgetTargets() {
+	for i := range r.candidates {
+		r.candidates[i].up.at = nowhere
+	}
+	clear(r.ids)
 	clear(r.candidates)
-	r.hints, r.candidates = r.hints[:0], r.candidates[:0]
+	r.ids, r.candidates, r.told = r.ids[:0], r.candidates[:0], r.told[:0]
 	r.stirred, r.weighed, r.known = r.stirred[:0], r.weighed[:0], 0
 }
 
@@ -116,34 +119,9 @@ func (r *Router) saw() {
 	}
 }
 
-// Of hundreds of upstreams most hold nothing of a prompt, and have nothing to see
-// to: they are calm, whatever they have to do. Their candidates are alike and stay
-// from one decision to the next, so that a decision takes time for the others alone.
-
 // unmoved is the candidate of a calm upstream that holds nothing of the prompt.
 func unmoved(u *upstream, known bool) candidate {
 	return candidate{up: u, cost: math.Inf(1), first: math.Inf(1), known: known}
-}
-
-// stir ends an upstream's calm.
-func (u *upstream) stir() { *u.calm = never }
-
-// calmDown makes an upstream calm if there is nothing to see to: as long as its page
-// counts, or until the next one, and no longer than its queue can be left alone.
-func (u *upstream) calmDown(now time.Duration, flights []flight) {
-	until := -never
-	switch {
-	case u.failures > 0 || u.stalled || u.asleep || u.slot < 0:
-		return
-	case u.known(now):
-		until = u.pageCount
-	case now <= u.pageCount:
-		return
-	}
-	if len(u.queue) > 0 {
-		until = min(until, u.quiet(flights))
-	}
-	*u.calm = until
 }
 
 // look brings the candidates that aren't unmoved up to date: the state of their
@@ -158,13 +136,7 @@ func (r *Router) look(now time.Duration, targets []Target, o *outlook) {
 		}
 	}
 	r.stirred, r.weighed = r.stirred[:0], r.weighed[:0]
-	hints, held := r.hints[:len(targets)], r.held
-	for i := range targets {
-		t, h := &targets[i], &hints[i]
-		if now > *h.calm || held[h.slot] > 0 || t.Tried || t.Home || o.peers {
-			r.stirred = append(r.stirred, int32(i))
-		}
-	}
+	r.findStirred(now, len(targets), o.peers)
 
 	n := len(r.demands)
 	r.holders = slices.Grow(r.holders[:0], n+1)[:n+1]
@@ -184,15 +156,31 @@ func (r *Router) look(now time.Duration, targets []Target, o *outlook) {
 		r.lead(o, int(i))
 	}
 	r.holders[0] += int32(len(targets) - holding)
-	for i := range targets { // the first of the unmoved
-		if i == len(r.stirred) || int(r.stirred[i]) != i {
-			r.lead(o, i)
-			break
-		}
+	if i := r.moved.missing(len(targets)); i < len(targets) { // the first of the unmoved
+		r.lead(o, i)
 	}
 	if r.known > 0 && r.known < len(targets) {
 		o.unknown = r.guess(float64(r.known))
 	}
+}
+
+// findStirred finds which of n targets may be more than unmoved.
+func (r *Router) findStirred(now time.Duration, n int, peers bool) {
+	r.calm.wake(now)
+	if r.moved = r.moved.none(n); peers {
+		r.moved.addAll(n)
+	} else {
+		copy(r.moved, r.calm.stirred)
+		for _, h := range r.held {
+			if u := r.upstreams[h.Upstream]; u.at != nowhere {
+				r.moved.add(int(u.at))
+			}
+		}
+		for _, i := range r.told {
+			r.moved.add(int(i))
+		}
+	}
+	r.stirred = r.moved.list(r.stirred)
 }
 
 // lead takes a candidate for the best so far if it is more likely to be than that:
@@ -223,9 +211,7 @@ func (r *Router) seeTo(now time.Duration, t *Target, c *candidate) {
 	if t.Tried {
 		c.rank = tried
 	}
-	if u.slot >= 0 {
-		c.blocks = r.held[u.slot]
-	}
+	c.blocks = u.blocks
 	if len(u.queue) > 0 {
 		u.drain(now, u.rate, r.flights)
 		u.watch(now, u.rate)
@@ -257,8 +243,13 @@ func (r *Router) guess(known float64) others {
 
 // match finds how many leading blocks of a chain each upstream holds.
 func (r *Router) match(chain []uint64) {
-	if n := len(r.upstreams); n > len(r.held) {
-		r.held = make([]int32, n+n/4)
+	for _, h := range r.held {
+		if u := r.upstreams[h.Upstream]; u != nil { // it may be forgotten since
+			u.blocks = 0
+		}
 	}
-	r.index.Match(chain, r.held[:len(r.upstreams)])
+	r.held = append(r.held[:0], r.index.Match(chain)...)
+	for _, h := range r.held {
+		r.upstreams[h.Upstream].blocks = h.Blocks
+	}
 }

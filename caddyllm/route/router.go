@@ -61,9 +61,12 @@ type Router struct {
 	refusedAt time.Duration // when an upstream last refused after many refusals in a row
 
 	// Scratch of one decision, kept so that deciding allocates nothing.
-	held       []int32
+	held       []prefix.Holding
 	candidates []candidate // of the last targets, by position
-	stirred    []int32     // those that may be more than unmoved
+	calm       calm        // of these
+	moved      positions   // those that may be more than unmoved
+	stirred    []int32     // the same, in order
+	told       []int32     // those of which the request tells something
 	every      []int32     // all positions
 	known      int         // how many of those have a page that counts
 	demands    []float64   // of the popular leading blocks
@@ -72,8 +75,8 @@ type Router struct {
 	weights    []float64
 	weighed    []int32 // the candidates whose cost is known
 	tied       []int
-	hints      []hint        // the last targets' upstreams, by position
-	strangers  bool          // nothing is learned about one of those
+	ids        []string      // of the last targets, by position
+	strangers  bool          // nothing is learned about one of those, or one is there twice
 	offered    time.Duration // when those were the targets
 	touching   *upstream     // some of whose kept blocks are still to be touched
 	toTouch    int           // of so many of kept
@@ -215,7 +218,7 @@ func (r *Router) sweep(now time.Duration) {
 		r.index.Clear(slot)
 		delete(r.slots, u.id)
 		r.upstreams[slot] = nil
-		r.forgetHints()
+		r.forgetTargets()
 	}
 }
 

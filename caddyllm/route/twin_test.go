@@ -23,7 +23,9 @@ func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]cand
 		}
 	}
 	r.judgeRates(now)
-	r.index.Match(q.Chain, held)
+	for _, h := range r.index.Match(q.Chain) {
+		held[h.Upstream] = h.Blocks
+	}
 	var known []others
 	for i := range all {
 		c, u := &all[i], all[i].up
@@ -214,7 +216,10 @@ func testAgainstPlain(t *testing.T, seed uint64) {
 				d.targets = nil
 				for _, target := range all {
 					if rng.IntN(10) > 0 {
-						d.targets = append(d.targets, Target{ID: target.ID, Tried: rng.IntN(8) == 0, Home: rng.IntN(8) == 0})
+						twice := 1 + rng.IntN(20)/19 // a pool may have one in it twice
+						for range twice {
+							d.targets = append(d.targets, Target{ID: target.ID, Tried: rng.IntN(8) == 0, Home: rng.IntN(8) == 0})
+						}
 					}
 				}
 			}

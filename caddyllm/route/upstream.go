@@ -27,7 +27,8 @@ type upstream struct {
 	begunAt   time.Duration // when the step began
 	decoding  int           // sequences of own requests with a first token
 	pulse     *Pulse
-	hash      uint64 // of id, for ties
+	at        int32 // its place in the last targets
+	blocks    int32 // leading blocks of the last prompt that it holds
 
 	brought   others        // by the last two pages
 	capacity  float64       // KV tokens, 0 if unknown: as its page tells, or more
@@ -38,11 +39,15 @@ type upstream struct {
 	pageUntil time.Duration // until then the last page is new enough
 
 	frozen time.Duration // since when the page claims work and didn't move for too long, else -never
-	seen   time.Duration // when it was last offered or scraped; later if it is among the hints
+	seen   time.Duration // when it was last offered or scraped; later if it is among the last targets
 	*history
-	calm *time.Duration // until then there is nothing to see to
-	_    [4]uint64      // whole lines
+	calm *calm
+	hash uint64    // of id, for ties
+	_    [3]uint64 // whole lines
 }
+
+// nowhere is the place of an upstream that isn't among the last targets.
+const nowhere = -1
 
 // history is what else is known of an upstream.
 type history struct {
@@ -90,28 +95,22 @@ type history struct {
 }
 
 // upstreamSlab is memory of upstreams that lie together: of so many that Go lets
-// them begin with a line of the caches. How long each is calm lies apart, since a
-// decision reads only that of most.
-type upstreamSlab struct {
-	upstreams [slabUpstreams]upstream
-	calm      [slabUpstreams]time.Duration
-}
+// them begin with a line of the caches.
+type upstreamSlab [slabUpstreams]upstream
 
 const slabUpstreams = 128
 
 func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
-	u, calm := new(upstream), new(time.Duration) // used once
+	u := new(upstream) // used once
 	if slot >= 0 {
 		for slot >= len(r.slabs)*slabUpstreams {
 			r.slabs = append(r.slabs, new(upstreamSlab))
 		}
-		slab := r.slabs[slot/slabUpstreams]
-		u, calm = &slab.upstreams[slot%slabUpstreams], &slab.calm[slot%slabUpstreams]
+		u = &r.slabs[slot/slabUpstreams][slot%slabUpstreams]
 	}
-	*calm = never
 	*u = upstream{
 		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, pageCount: never, frozen: -never,
-		headSince: never, pulse: &Pulse{epoch: r.clock.epoch}, calm: calm,
+		headSince: never, pulse: &Pulse{epoch: r.clock.epoch}, at: nowhere, calm: &r.calm,
 		history: &history{
 			id: id, popular: &r.popular, factor: 1, lastToken: never, failedAt: never, refusedAt: never, suspended: never,
 			probed: never, life: never, recovered: never, scraped: never, movedAt: never,

@@ -23,11 +23,10 @@ func BenchmarkPut(b *testing.B) {
 			chains = append(chains, chain)
 		}
 	}
-	held := make([]int32, upstreams)
 	b.ReportAllocs()
 	for b.Loop() {
 		i := rng.IntN(len(chains))
-		x.Match(chains[i], held)
+		x.Match(chains[i])
 		x.Put(i/(capacity/blocks), chains[i])
 	}
 }

@@ -32,14 +32,14 @@ type Index struct {
 	lists []list // by row
 	hand  int    // where makeRoom looked last
 
-	rows    []int   // by upstream: its list
-	moved   bool    // a row isn't its upstream's number
-	cleared []int   // rows that nobody has any more, and that have entries
-	spare   []int   // rows that nobody has, and that have none
-	held    []int32 // scratch of Match: by row
-	atOnce  int     // entries that Clear removes at once
-	piece   int     // blocks that Put or Drop see to at once
-	jobs    []job   // what they put off
+	rows    []int     // by upstream: its list
+	owners  []int32   // by row: whose it is, or nobody's
+	cleared []int     // rows that nobody has any more, and that have entries
+	spare   []int     // rows that nobody has, and that have none
+	found   []Holding // what Match returned last
+	atOnce  int       // entries that Clear removes at once
+	piece   int       // blocks that Put or Drop see to at once
+	jobs    []job     // what they put off
 
 	evicted Evictions
 	read    uint32 // by warm, for nobody
@@ -118,27 +118,29 @@ func (x *Index) Held(upstream int) int {
 // beyond the bound. The upstream is below MaxUpstreams.
 func (x *Index) SetCap(upstream, blocks int) {
 	for upstream >= len(x.rows) {
-		row := x.newRow()
-		x.moved = x.moved || row != len(x.rows)
-		x.rows = append(x.rows, row)
+		x.rows = append(x.rows, x.newRow(len(x.rows)))
 	}
 	l := &x.lists[x.rows[upstream]]
 	l.cap = max(blocks, 0)
 	x.fit(l, l.cap, forgetAtOnce)
 }
 
-// newRow finds a list that nobody has. There is one, since upstreams are fewer
-// than rows can be.
-func (x *Index) newRow() int {
+// nobody owns a row that was cleared.
+const nobody = -1
+
+// newRow finds a list that nobody has, for an upstream. There is one, since
+// upstreams are fewer than rows can be.
+func (x *Index) newRow(upstream int) int {
 	for len(x.spare) == 0 && len(x.lists) == MaxUpstreams {
 		x.forget()
 	}
 	if n := len(x.spare); n > 0 {
 		row := x.spare[n-1]
 		x.spare = x.spare[:n-1]
+		x.owners[row] = int32(upstream)
 		return row
 	}
-	x.lists = append(x.lists, list{})
+	x.lists, x.owners = append(x.lists, list{}), append(x.owners, int32(upstream))
 	return len(x.lists) - 1
 }
 
@@ -159,7 +161,8 @@ func (x *Index) Clear(upstream int) {
 	row := x.rows[upstream]
 	if x.lists[row].len > x.atOnce && (len(x.spare) > 0 || len(x.lists) < MaxUpstreams) {
 		// It gets a list with nothing in it.
-		x.rows[upstream], x.moved = x.newRow(), true
+		x.owners[row] = nobody
+		x.rows[upstream] = x.newRow(upstream)
 		x.lists[x.rows[upstream]].cap = x.lists[row].cap
 		x.cleared = append(x.cleared, row)
 		return

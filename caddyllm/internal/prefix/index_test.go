@@ -61,6 +61,17 @@ func (w *twin) match(u int, chain []uint64) int32 {
 	return int32(len(chain))
 }
 
+// matchInto sets what each upstream holds of a chain.
+func matchInto(x *Index, chain []uint64, held []int32) {
+	clear(held)
+	for _, h := range x.Match(chain) {
+		if held[h.Upstream] != 0 {
+			panic("an upstream is found twice")
+		}
+		held[h.Upstream] = h.Blocks
+	}
+}
+
 func check(t *testing.T, x *Index) {
 	t.Helper()
 	total := 0
@@ -180,7 +191,7 @@ func testAgainstTwin(t *testing.T, seed uint64, upstreams, steps int) {
 		}
 		x.finish()
 		c = chain()
-		x.Match(c, held)
+		matchInto(x, c, held)
 		for u := range upstreams {
 			if want := w.match(u, c); held[u] != want {
 				t.Fatalf("seed %d, step %d: upstream %d holds %d leading blocks, the twin says %d", seed, step, u, held[u], want)
@@ -228,7 +239,7 @@ func TestForgettingIsSpread(t *testing.T) {
 		last = x.taken
 	}
 	does("Clear", forgetAtOnce, func() { x.Clear(0) })
-	if x.Match(chain[:100], held); held[0] != 0 || x.Held(0) != 0 {
+	if matchInto(x, chain[:100], held); held[0] != 0 || x.Held(0) != 0 {
 		t.Fatalf("after Clear an upstream holds %d blocks, and %d of a chain", x.Held(0), held[0])
 	}
 	if x.Len() != 0 {
@@ -250,7 +261,7 @@ func TestForgettingIsSpread(t *testing.T) {
 	if x.Held(0) != 500 {
 		t.Errorf("%d blocks are held, want 500", x.Held(0))
 	}
-	x.Match(chain[:1000], held)
+	matchInto(x, chain[:1000], held)
 	if held[0] != 500 || held[1] != 2 {
 		t.Errorf("of the chain %v are held, want 500 and 2", held)
 	}
@@ -273,7 +284,7 @@ func TestClearedRowsAreUsedAgain(t *testing.T) {
 	x.SetCap(MaxUpstreams-1, 10) // as many as there may be
 	x.Put(MaxUpstreams-1, chain)
 	held := make([]int32, MaxUpstreams)
-	if x.Match(chain, held); held[MaxUpstreams-1] != 3 || held[0] != 0 {
+	if matchInto(x, chain, held); held[MaxUpstreams-1] != 3 || held[0] != 0 {
 		t.Errorf("the last holds %d, the first %d, want 3 and 0", held[MaxUpstreams-1], held[0])
 	}
 }
@@ -329,7 +340,7 @@ func TestIndexAllocatesNothingWhenWarm(t *testing.T) {
 			chain[i] = n * 0x9e3779b97f4a7c15
 		}
 		x.Put(int(n)%2, chain)
-		x.Match(chain, held)
+		matchInto(x, chain, held)
 	}
 	for range 50 {
 		run()

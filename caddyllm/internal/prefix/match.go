@@ -2,32 +2,21 @@ package prefix
 
 import "math/bits"
 
-// Match sets held[u] to the number of leading blocks of the chain that
-// upstream u holds, for each u within held.
-func (x *Index) Match(chain []uint64, held []int32) {
-	if !x.moved {
-		x.match(chain, held)
-		return
-	}
-	if n := len(x.lists); len(x.held) < n {
-		x.held = make([]int32, n+n/4)
-	}
-	x.match(chain, x.held[:len(x.lists)])
-	clear(held)
-	for u, row := range x.rows[:min(len(x.rows), len(held))] {
-		held[u] = x.held[row]
-	}
+// Holding is how many leading blocks of a chain an upstream holds.
+type Holding struct {
+	Upstream, Blocks int32
 }
 
-// match is Match by row.
-func (x *Index) match(chain []uint64, held []int32) {
-	clear(held)
+// Match finds the upstreams that hold leading blocks of a chain, in no order. What
+// it returns is valid until the next call.
+func (x *Index) Match(chain []uint64) []Holding {
+	x.found = x.found[:0]
 	if len(chain) == 0 {
-		return
+		return nil
 	}
 	first := place(chain[0])
 	guess := len(chain)
-	groups := (len(held) + groupSize - 1) / groupSize
+	groups := (len(x.lists) + groupSize - 1) / groupSize
 	x.warmGroups(first, groups)
 	alone := true
 	for group := range groups {
@@ -37,16 +26,17 @@ func (x *Index) match(chain []uint64, held []int32) {
 				x.warmGroups(place(chain[guess-1]), groups)
 				alone = false
 			}
-			guess = x.bisect(chain, held, group, holders, 1, len(chain), guess)
+			guess = x.bisect(chain, group, holders, 1, len(chain), guess)
 		}
 	}
+	return x.found
 }
 
 // bisect finds how much of a chain some upstreams of a group hold, each at
 // least the first low blocks and at most the first high. What many hold of a
 // chain is of a few lengths, so it first tries the length that others were found
 // to hold, and returns the last one found.
-func (x *Index) bisect(chain []uint64, held []int32, group int, which uint64, low, high, guess int) int {
+func (x *Index) bisect(chain []uint64, group int, which uint64, low, high, guess int) int {
 	for tries := 0; low < high && which != 0; {
 		middle := (low + high + 1) / 2
 		if tries < 2 && low < guess && guess <= high {
@@ -61,13 +51,13 @@ func (x *Index) bisect(chain []uint64, held []int32, group int, which uint64, lo
 			continue
 		}
 		if more != 0 {
-			x.bisect(chain, held, group, more, middle, high, guess)
+			x.bisect(chain, group, more, middle, high, guess)
 		}
 		which, high = which&^more, middle-1
 	}
 	for ; which != 0; which &= which - 1 {
-		if u := group*groupSize + bits.TrailingZeros64(which); u < len(held) {
-			held[u] = int32(low)
+		if owner := x.owners[group*groupSize+bits.TrailingZeros64(which)]; owner != nobody {
+			x.found = append(x.found, Holding{owner, int32(low)})
 		}
 	}
 	return low

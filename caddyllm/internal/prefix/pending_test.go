@@ -52,11 +52,11 @@ func TestLongPromptsAreSeenToInPieces(t *testing.T) {
 	}
 	const pieces = MaxBlocks / AtOnce
 	does("Put", func() { x.Put(0, chain) })
-	if x.Match(chain[:AtOnce], held); held[0] != AtOnce {
+	if matchInto(x, chain[:AtOnce], held); held[0] != AtOnce {
 		t.Errorf("%d blocks of the head are held at once, want all %d", held[0], AtOnce)
 	}
 	work(pieces + 1)
-	if x.Match(chain, held); held[0] != MaxBlocks || x.Held(0) != MaxBlocks {
+	if matchInto(x, chain, held); held[0] != MaxBlocks || x.Held(0) != MaxBlocks {
 		t.Errorf("%d blocks match and %d are held, want all", held[0], x.Held(0))
 	}
 	check(t, x)
@@ -66,7 +66,7 @@ func TestLongPromptsAreSeenToInPieces(t *testing.T) {
 	work(2*pieces + 1)
 	does("Put", func() { x.Put(0, chain) })
 	work(pieces + 1)
-	if x.Match(chain, held); held[0] != MaxBlocks || x.Held(0) != 2*MaxBlocks {
+	if matchInto(x, chain, held); held[0] != MaxBlocks || x.Held(0) != 2*MaxBlocks {
 		t.Errorf("%d blocks match and %d are held, want %d and %d", held[0], x.Held(0), MaxBlocks, 2*MaxBlocks)
 	}
 
@@ -76,7 +76,7 @@ func TestLongPromptsAreSeenToInPieces(t *testing.T) {
 	does("Work", x.Work)
 	does("Drop", func() { x.Drop(0, third, 10) })
 	work(pieces + 1)
-	if x.Match(third, held); held[0] != 10 {
+	if matchInto(x, third, held); held[0] != 10 {
 		t.Errorf("%d blocks are held of what was dropped but for 10", held[0])
 	}
 	check(t, x)
@@ -99,7 +99,7 @@ func TestDropWhereNothingWasEverHeld(t *testing.T) {
 	x.Put(0, chain)
 	x.Drop(0, chain, 0)
 	held := []int32{0: 1, 100: 1}
-	if x.Match(chain, held); held[0] != 0 || held[100] != 0 || x.Len() != 0 {
+	if matchInto(x, chain, held); held[0] != 0 || held[100] != 0 || x.Len() != 0 {
 		t.Errorf("%v are held, %d in all", held, x.Len())
 	}
 }
@@ -140,7 +140,7 @@ func TestPutOffIsBounded(t *testing.T) {
 	x.SetCap(0, 500)
 	x.Put(0, chains[1])
 	x.finish()
-	if x.Match(chains[1], held); int(held[0]) != len(chains[1]) {
+	if matchInto(x, chains[1], held); int(held[0]) != len(chains[1]) {
 		t.Errorf("%d of %d blocks are held", held[0], len(chains[1]))
 	}
 	for len(x.cleared) > 0 {
