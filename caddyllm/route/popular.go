@@ -17,7 +17,7 @@ type popularity struct {
 	next    int
 	fewer   int    // requests in a row whose upstreams ask for a smaller one
 	waiting int    // requests that are counted as waiting
-	table   uint32 // number of the table, from 1: who waits is not taken over to a larger one
+	table   uint16 // number of the table, from 1: who waits is not taken over to a larger one
 
 	beginnings beginnings
 }
@@ -62,7 +62,7 @@ func (p *popularity) place(hash uint64) *tally { return &p.counts[uint32(hash>>3
 
 // enter counts a request among n upstreams, which waits for its first token from
 // now on. It returns what leave wants to know.
-func (p *popularity) enter(chain []uint64, n int) (table uint32) {
+func (p *popularity) enter(chain []uint64, n int) (table uint16) {
 	p.resize(min(windowPerUpstream*n, windowMax))
 	if p.next == len(p.window) {
 		p.window = append(p.window, nil)
@@ -100,7 +100,7 @@ func (p *popularity) add(blocks []uint32, by tally) {
 }
 
 // leave ends the waiting of a request that entered.
-func (p *popularity) leave(chain []uint64, table uint32) {
+func (p *popularity) leave(chain []uint64, table uint16) {
 	if table != p.table {
 		return
 	}

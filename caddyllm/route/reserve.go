@@ -2,29 +2,32 @@ package route
 
 import "time"
 
-// flight is one reservation.
+// flight is one reservation. Decisions read flights that others have to wait for,
+// all over the slab, so a flight is two lines of the processor's caches, the first
+// of which has what they read.
 type flight struct {
-	generation uint32
 	up         *upstream
+	generation uint32
+	counted    uint16   // among those that wait, in the table of that number
+	sequences  uint8    // answers asked for, which engines count one by one
+	begun      bool     // more than what is popular of it was known to be anywhere
 	chain      []uint64 // own copy, its memory reused
 	work       float64  // S, prefill tokens
-	room       float64  // KV tokens that it takes: the prompt's that it doesn't share, and the answer's
-	shared     float64  // of the prompt, by what is popular, tokens
-	alone      float64  // of room, what it shares with no stream there, once it has a first token
-	prompt     float64  // tokens, estimate
-	matched    float64  // tokens, estimate
-	blocks     int32    // leading blocks of chain that were held
-	text       float64  // bytes of the prompt that tokens are estimated from
-	model      uint64
-	stream     bool
-	sequences  int     // answers asked for, which engines count one by one
-	shares     bool    // sent to one of those that peers agree on for what is popular of it
-	owned      bool    // sent to the owner that peers agree on
-	popular    float64 // tokens that it begins with and one upstream can't carry; 0 without peers
-	begun      bool    // more than that was known to be anywhere
-	decoding   bool
-	counted    uint32 // among those that wait, in the table of that number
 	sent       time.Duration
+	blocks     int32 // leading blocks of chain that were held
+	stream     bool
+	decoding   bool
+	shares     bool // sent to one of those that peers agree on for what is popular of it
+	owned      bool // sent to the owner that peers agree on
+
+	room    float64 // KV tokens that it takes: the prompt's that it doesn't share, and the answer's
+	shared  float64 // of the prompt, by what is popular, tokens
+	alone   float64 // of room, what it shares with no stream there, once it has a first token
+	prompt  float64 // tokens, estimate
+	matched float64 // tokens, estimate
+	text    float64 // bytes of the prompt that tokens are estimated from
+	model   uint64
+	popular float64 // tokens that it begins with and one upstream can't carry; 0 without peers
 }
 
 // reserve notes the request on the chosen upstream.
@@ -51,7 +54,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		text:       textBytes(q),
 		model:      q.Model,
 		stream:     q.Stream,
-		sequences:  min(max(q.Sequences, 1), maxSequences),
+		sequences:  uint8(min(max(q.Sequences, 1), maxSequences)),
 		shares:     c.shares,
 		owned:      c.owned,
 		popular:    o.popular,

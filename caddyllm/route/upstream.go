@@ -138,7 +138,7 @@ func (u *upstream) enqueue(now time.Duration, place uint32, f *flight) {
 	if idle {
 		u.begun, u.begunWork, u.begunAt = 1, tokensOf(f), now+lead
 	}
-	u.waiting += f.sequences
+	u.waiting += int(f.sequences)
 	u.queued += f.work
 	u.roomAhead += f.room
 	u.peakPrefill = max(u.peakPrefill, u.waiting)
@@ -176,8 +176,8 @@ func (u *upstream) begin(f *flight) {
 	f.decoding = true
 	u.popular.leave(f.chain, f.counted)
 	u.answering++
-	u.decoding += f.sequences
-	u.waiting -= f.sequences
+	u.decoding += int(f.sequences)
+	u.waiting -= int(f.sequences)
 	u.queued -= f.work
 	u.roomAhead -= f.room
 	u.room += f.room
@@ -189,7 +189,7 @@ func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 	if f.decoding {
 		u.room -= f.room
 		u.alone -= f.alone
-		u.decoding -= f.sequences
+		u.decoding -= int(f.sequences)
 		u.answering--
 		u.settle()
 		return
@@ -199,7 +199,7 @@ func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 			u.stir()
 			u.popular.leave(f.chain, f.counted)
 			u.queue = append(u.queue[:i], u.queue[i+1:]...)
-			u.waiting -= f.sequences
+			u.waiting -= int(f.sequences)
 			u.queued -= f.work
 			u.roomAhead -= f.room
 			if i == 0 {
@@ -242,8 +242,11 @@ func (u *upstream) drain(now time.Duration, rate float64, flights []flight) {
 	}
 	for len(u.queue) > 0 {
 		f := &flights[u.queue[0]]
+		if f.stream {
+			return
+		}
 		took := time.Duration(f.work / rate * float64(time.Second))
-		if f.stream || now-u.headSince < took {
+		if now-u.headSince < took {
 			return
 		}
 		began := u.headSince + took
