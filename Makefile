@@ -88,7 +88,8 @@ replay-short:
 knees:
 	$(GO) run ./cmd/llmreplay table --data $(DATA) --find-knees cmd/internal/judge/knees.json
 
-# The prompt scanner against JSON libraries, in a module of its own.
+# The prompt scanner against JSON libraries, in a module of its own and in several
+# programs, which differ in where the linker put each function.
 bench-prompt:
 	cd bench && $(GO) run ./prompt
 

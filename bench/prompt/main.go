@@ -3,7 +3,9 @@
 // prints a table and a line for each bound, and fails if one is missed.
 //
 // All of them run by turns in one process, and CPU time is compared, not
-// elapsed time: what else the machine does slows all of them alike.
+// elapsed time: what else the machine does slows all of them alike. A ratio is the
+// median of those of the rounds. The rounds are those of several such processes, in
+// each of which the linker has put functions elsewhere.
 package main
 
 import (
@@ -16,52 +18,70 @@ import (
 
 func main() {
 	data := flag.String("data", "../../shared/data/text", "folder of recorded conversations")
-	rounds := flag.Int("rounds", 41, "rounds; each runs everything once, and the median counts")
+	rounds := flag.Int("rounds", 101, "rounds; each runs everything once, and the median counts")
+	layouts := flag.Int("layouts", 5, "programs with other layouts that the rounds are shared by; 0 runs them all in this one")
+	raw := flag.Bool("raw", false, "run in this program, and print nothing but what each took, as JSON")
 	flag.Parse()
-	if ok := run(*data, *rounds); !ok {
+	ok, err := run(*data, *rounds, *layouts, *raw)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench-prompt: %v\n", err)
+	}
+	if !ok || err != nil {
 		os.Exit(1)
 	}
 }
 
-func run(data string, rounds int) bool {
-	bodies := []body{
-		{"32 KB chat", chatOf(32<<10, 1), asked},
-		{"1 MB chat", chatOf(1<<20, 1), asked},
-		{"10 MB with an image", imageOf(10 << 20), asked},
-	}
-	made := len(bodies)
-	dense := []body{
-		{"32 KB of an agent", agentOf(32 << 10), 1},
-		{"32 KB in escapes", asciiOf(32 << 10), 1},
-	}
-	real, err := recorded(data)
-	if err != nil {
+func run(data string, rounds, layouts int, raw bool) (bool, error) {
+	all, err := contestants(data)
+	if err != nil && !raw {
 		fmt.Printf("recorded conversations: not measured: %v\n\n", err)
 	}
-	real = append(real, dense...)
-	bodies = append(bodies, real...)
-	var chats [][]byte
-	for i := range uint64(32) {
-		chats = append(chats, chatOf(32<<10, i+1))
-	}
-	head := bodies[1].text[:len(bodies[1].text)/2]
-
-	// What is compared runs one after the other: how fast the machine is changes
-	// with what else it does.
-	var all []*series
-	for i, b := range bodies {
-		all = append(all, newSeries("scanner", b, scan(true)))
-		if i > 0 && i < made {
-			continue // only compared with other sizes
+	switch {
+	case raw:
+		measure(all, rounds)
+		return true, printRaw(all)
+	case layouts > 0:
+		if err := measureInLayouts(all, data, rounds, layouts); err != nil {
+			return false, err
 		}
+	default:
+		measure(all, rounds)
+	}
+	table(all)
+	return bounds(all), nil
+}
+
+// contestants are in the order in which they run: what is compared runs one after
+// the other, since how fast the machine is changes with what else it does. An error
+// says why there are no recorded bodies.
+func contestants(data string) ([]*series, error) {
+	bodies := []body{{"32 KB chat", chatOf(32<<10, 1), asked}}
+	real, err := recorded(data)
+	bodies = append(bodies, real...)
+	bodies = append(bodies, body{"32 KB of an agent", agentOf(32 << 10), 1}, body{"32 KB in escapes", asciiOf(32 << 10), 1})
+	var all []*series
+	for _, b := range bodies {
+		all = append(all, newSeries("scanner", b, scan(true)))
 		for _, r := range rivals {
 			all = append(all, newSeries(r.name, b, r.run))
 		}
 	}
-	all = append(all, newSeries("scanner", body{"half of the 1 MB chat", head, asked}, scan(false)))
-	all = append(all, newSeries("scanner", body{different, bytes.Join(chats, nil), asked}, scanEach(chats)))
-	measure(all, rounds)
 
+	// These are compared with each other only.
+	long := chatOf(1<<20, 1)
+	var chats [][]byte
+	for i := range uint64(32) {
+		chats = append(chats, chatOf(32<<10, i+1))
+	}
+	return append(all,
+		newSeries("scanner", body{"1 MB chat", long, asked}, scan(true)),
+		newSeries("scanner", body{"10 MB with an image", imageOf(10 << 20), asked}, scan(true)),
+		newSeries("scanner", body{"half of the 1 MB chat", long[:len(long)/2], asked}, scan(false)),
+		newSeries("scanner", body{different, bytes.Join(chats, nil), asked}, scanEach(chats)),
+	), err
+}
+
+func table(all []*series) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "body\tbytes\tby\tµs of CPU\tMB/s\tallocations\tscanner is faster by\t")
 	for _, s := range all {
@@ -73,7 +93,6 @@ func run(data string, rounds int) bool {
 	}
 	_ = w.Flush()
 	fmt.Println()
-	return bounds(all)
 }
 
 // different chats are what a longer one is compared with: what branches one chat
