@@ -17,15 +17,12 @@ func (x *Index) Match(chain []uint64) []Holding {
 	first := place(chain[0])
 	guess := len(chain)
 	groups := (len(x.lists) + groupSize - 1) / groupSize
-	x.warmGroups(first, groups)
-	alone := true
+	if groups > 1 { // else there is nothing to wait for together
+		// Most that hold the first block of what is popular hold the last.
+		x.warmGroups(first, place(chain[guess-1]), groups)
+	}
 	for group := range groups {
 		if holders := x.holders(first, group); holders != 0 {
-			if alone {
-				// Most that hold the first block of what is popular hold the last.
-				x.warmGroups(place(chain[guess-1]), groups)
-				alone = false
-			}
 			guess = x.bisect(chain, group, holders, 1, len(chain), guess)
 		}
 	}

@@ -20,17 +20,15 @@ func (x *Index) warm(blocks []uint64, row int) {
 	x.warmChains(heads[:n])
 }
 
-// warmGroups does so for one block, of all groups.
-func (x *Index) warmGroups(s spot, groups int) {
-	if groups == 1 {
-		return // nothing to wait for together
-	}
+// warmGroups does so for two blocks, of all groups.
+func (x *Index) warmGroups(s, t spot, groups int) {
 	var heads [readAhead]uint32
-	n := min(groups, readAhead)
-	for group := range heads[:n] {
-		heads[group] = x.head(groupKey(s, group))
+	n := min(groups, readAhead/2)
+	for group := range n {
+		heads[2*group] = x.head(groupKey(s, group))
+		heads[2*group+1] = x.head(groupKey(t, group))
 	}
-	x.warmChains(heads[:n])
+	x.warmChains(heads[:2*n])
 }
 
 // warmOldest does so for those that make room next where a list is at its bound.
