@@ -295,30 +295,28 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 // before it, so that none behind one that isn't popular is.
 func (r *Router) findPopular(q *Request, upstreams int, peers bool) {
 	chain := q.Chain[:min(len(q.Chain), popularBlocks)]
-	r.demands, r.alone = r.demands[:0], float64(len(chain))
+	demands := r.demands[:0]
 	var some [16]tally
 	// Blocks in a row mostly come in the same requests.
 	last, demand := tally(0), r.popular.demand(0, float64(upstreams))
-	for r.popular.size > 0 && len(chain) > 0 {
-		n := min(len(chain), len(some))
-		for i, h := range chain[:n] {
-			some[i] = *r.popular.place(h) // the processor waits for all of them together
-		}
+search:
+	for r.popular.size > 0 && len(demands) < len(chain) {
+		ahead := chain[len(demands):]
+		n := r.popular.tallies(ahead, &some)
 		for i, t := range some[:n] {
 			if peers {
-				t = r.popular.exact(chain[i], t)
+				t = r.popular.exact(ahead[i], t)
 			}
 			if t != last {
 				last, demand = t, r.popular.demand(t, float64(upstreams))
 			}
 			if demand <= 0 {
-				return
+				break search
 			}
-			r.demands = append(r.demands, demand)
-			r.alone--
+			demands = append(demands, demand)
 		}
-		chain = chain[n:]
 	}
+	r.demands, r.alone = demands, float64(len(chain)-len(demands))
 }
 
 // discount computes what the popular blocks of a chain are worth to upstreams that
@@ -337,14 +335,15 @@ func (r *Router) discount() {
 	r.weights[n] = sum
 	holders := float64(r.holders[n])
 	weight, of, demand := 1.0, 0.0, 0.0
-	for i := n - 1; i >= 0; i-- {
-		if holders > 0 && (holders != of || r.demands[i] != demand) {
-			of, demand = holders, r.demands[i]
+	demands, holding, weights := r.demands[:n], r.holders[:n], r.weights[:n]
+	for i := len(demands) - 1; i >= 0; i-- {
+		if holders > 0 && (holders != of || demands[i] != demand) {
+			of, demand = holders, demands[i]
 			weight = of / (of + replication*demand)
 		}
 		sum += weight
-		r.weights[i] = sum
-		holders += float64(r.holders[i])
+		weights[i] = sum
+		holders += float64(holding[i])
 	}
 }
 

@@ -60,6 +60,17 @@ const (
 // place is where a block's tally is, once a request was counted.
 func (p *popularity) place(hash uint64) *tally { return &p.counts[uint32(hash>>32)>>p.shift] }
 
+// tallies reads those of the first blocks of a chain, and returns of how many: the
+// processor waits for all of them together.
+func (p *popularity) tallies(chain []uint64, into *[16]tally) int {
+	counts, shift := p.counts, p.shift%32
+	chain = chain[:min(len(chain), len(into))]
+	for i, h := range chain {
+		into[i] = counts[uint32(h>>32)>>shift]
+	}
+	return len(chain)
+}
+
 // enter counts a request among n upstreams, which waits for its first token from
 // now on. It returns what leave wants to know.
 func (p *popularity) enter(chain []uint64, n int) (table uint16) {
