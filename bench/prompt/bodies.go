@@ -24,9 +24,9 @@ type body struct {
 const asked = 20
 
 // Goals of the recorded bodies, some four fifths of what is reached with vectors, so
-// that noise misses none. Without, 20 and 12 are reached. Code is longer strings than a chat. Calls of tools have more
-// members for each byte, which take most of the time: to find, to name and to put in
-// order.
+// that noise misses none. Without, 20 and 12 are reached. Code is longer strings than
+// a chat. Calls of tools have more members for each byte, which take most of the
+// time: to find, to name and to put in order.
 const (
 	recordedCode  = 28
 	recordedTools = 12

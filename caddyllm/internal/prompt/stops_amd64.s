@@ -4,10 +4,10 @@
 
 // Go's order of operands: what is written comes last. ANDNQ a, b, c is c = a &^ b.
 
-// By the lower half of a byte, the one canonical letter that has this half, as a
-// little-endian word: 2 b, 4 t, 6 f, 12 \, 14 n. There is an r as well, at 2 too, and
-// the quote is looked for anyway. Where no letter is, 0xff or 0 stands, which has
-// another lower half than 0 and than its own place.
+// By the lower half of a byte, 0 to 15, the canonical letter that ends so, lowest
+// byte first: b at 2, t at 4, f at 6, the backslash at 12, n at 14. For r, at 2 too,
+// and for the quote there are looks of their own. The others are bytes that end
+// otherwise, so that nothing is equal to them.
 DATA letter<>+0(SB)/8, $0x00660074006200ff
 DATA letter<>+8(SB)/8, $0x006e005c00000000
 GLOBL letter<>(SB), RODATA|NOPTR, $16
