@@ -58,6 +58,9 @@ func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, pr
 	if f.session == 0 && f.policy.settings.sessionHeader != "" {
 		f.session = scanned.Session
 	}
+	if scanned.Unread {
+		f.session = 0 // what its home has of it is of no use to it
+	}
 	req = routeRequest(&scanned)
 	// What a body asks for may stand where it is cut off.
 	req.Stream = req.Stream || prompt.Streams(r.URL.Path, scanned.Whole || !whole)
@@ -90,8 +93,9 @@ func routeRequest(s *prompt.Prompt) route.Request {
 		Sequences:   s.N,
 		Stream:      s.Stream,
 		Partial:     s.Previous != 0,
+		Unread:      s.Unread,
 	}
-	if !s.Kind.Generates() || s.Previous != 0 {
+	if !s.Kind.Generates() || s.Unkept || s.Previous != 0 {
 		// It is work, but leaves nothing in the cache of KV blocks; or what it
 		// leaves begins with what only the engine knows.
 		req.Chain = nil

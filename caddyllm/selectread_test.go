@@ -36,6 +36,28 @@ func TestAnOllamaBodyThatIsCutMayAskForTheWhole(t *testing.T) {
 	}
 }
 
+// A prompt whose log probabilities are asked for is computed anew anywhere: nothing
+// keeps it where its session is, and what it leaves is held there. TGI leaves none.
+func TestAPromptThatIsScoredIsNotKeptWithItsSession(t *testing.T) {
+	l := newLookout(t, LLMPrefix{SessionHeader: "X-Session-Id"}, "a:1")
+	for asks, want := range map[string]struct{ home, unread, keeps bool }{
+		`"seed":1`:                     {true, false, true},
+		`"prompt_logprobs":0`:          {false, true, true},
+		`"echo":true,"logprobs":1`:     {false, true, true},
+		`"decoder_input_details":true`: {false, true, false},
+	} {
+		r := httptest.NewRequest("POST", "/v1/completions", strings.NewReader(`{"prompt":"`+strings.Repeat("word ", 200)+`",`+asks+`}`))
+		r.Header.Set("X-Session-Id", "one")
+		f := l.p.takeOff(r)
+		var s prompt.Scanner
+		req, _, why := f.read(&s, r)
+		if why != "" || (f.session != 0) != want.home || req.Unread != want.unread || (len(req.Chain) > 0) != want.keeps {
+			t.Errorf("%s: session %x, unread %t, %d blocks (%q); want %+v", asks, f.session, req.Unread, len(req.Chain), why, want)
+		}
+		f.body.land()
+	}
+}
+
 // What a site takes at its root is seldom a prompt: it goes on as it comes, unread.
 func TestAnUploadToAnAddressAloneIsNotRead(t *testing.T) {
 	l := newLookout(t, LLMPrefix{}, "a:1")

@@ -62,9 +62,21 @@ type Request struct {
 	// Partial says that the prompt begins with what only the engine knows, such
 	// as an earlier response.
 	Partial bool
+	// Unread says that the engine doesn't look for the prompt in its prefix cache,
+	// as vLLM doesn't where all tokens of a prompt are to be scored. What is held
+	// of it is no reason to go anywhere. What it computes is cached as ever.
+	Unread bool
 	// Stream says that first bytes of the answer mark the first token. The
 	// first byte of an answer that isn't streamed comes with its last token.
 	Stream bool
+}
+
+// sought is the part of the chain that the engine looks for in its cache.
+func (q *Request) sought() []uint64 {
+	if q.Unread {
+		return nil
+	}
+	return q.Chain
 }
 
 // Reason says in one word why an upstream was chosen.

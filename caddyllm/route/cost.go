@@ -105,7 +105,7 @@ func (r *Router) bounded(tokens float64) float64 {
 // weigh finds what each of the targets met costs.
 func (r *Router) weigh(now time.Duration, q *Request, targets []Target) outlook {
 	r.judgeRates(now)
-	r.match(q.Chain)
+	r.match(q.sought())
 	o := outlook{
 		prompt: r.bounded(r.tokens.of(q.Model)*float64(max(q.Bytes, 0)) + float64(max(q.ExtraTokens, 0))),
 		block:  r.blockTokens(q.Model),
@@ -294,7 +294,8 @@ func (r *Router) memoryWait(u *upstream, prompt float64, known bool) float64 {
 // and sets r.demands to the demand for each. Whoever carries a block carries those
 // before it, so that none behind one that isn't popular is.
 func (r *Router) findPopular(q *Request, upstreams int, peers bool) {
-	chain := q.Chain[:min(len(q.Chain), popularBlocks)]
+	chain := q.sought()
+	chain = chain[:min(len(chain), popularBlocks)]
 	demands := r.demands[:0]
 	var some [16]tally
 	// Blocks in a row mostly come in the same requests.

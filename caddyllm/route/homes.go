@@ -9,27 +9,28 @@ import "math"
 // measure of the share of requests that carry it, and what is behind has its
 // owner among those.
 func (r *Router) homes(q *Request, o *outlook) {
-	if len(q.Chain) == 0 {
+	chain := q.sought()
+	if len(chain) == 0 {
 		return
 	}
 	all := float64(len(r.candidates))
-	rest, begin, carried := r.popular.beginning(q.Chain, all)
+	rest, begin, carried := r.popular.beginning(chain, all)
 	if rest > 0 {
 		o.popular = float64(rest) * o.block
 		share := float64(carried) / float64(r.popular.size)
 		// The key is where the most popular part of it ends: the prompts of a
 		// tenant must not follow that which all tenants begin with.
 		least := math.MaxUint64 * (1 - min(replication*share, 1))
-		first := r.first(q.Chain[begin], false)
+		first := r.first(chain[begin], false)
 		for i := range r.candidates {
 			c := &r.candidates[i]
-			c.shares = c.rank == sound && (i == first || float64(mix(q.Chain[begin]^c.up.hash)) >= least)
+			c.shares = c.rank == sound && (i == first || float64(mix(chain[begin]^c.up.hash)) >= least)
 		}
 	}
 	for i := range r.candidates {
 		o.begun = o.begun || float64(r.candidates[i].blocks)*o.block > o.popular+o.block
 	}
-	owner := r.first(q.Chain[rest], rest > 0)
+	owner := r.first(chain[rest], rest > 0)
 	if owner < 0 {
 		return
 	}

@@ -30,7 +30,11 @@ func (r *Router) keep(u *upstream, place uint32, f *flight) {
 	if u.slot < 0 || len(f.chain) == 0 {
 		return
 	}
-	f.alone = max(f.room-max(r.common(u, f)-f.shared, 0), 0)
+	common := 0.0 // of blocks that it computed itself it shares none
+	if !f.unread {
+		common = r.common(u, f)
+	}
+	f.alone = max(f.room-max(common-f.shared, 0), 0)
 	u.alone += f.alone
 	u.kept = append(u.kept, kept{place, f.generation, u.puts})
 	r.touching, r.toTouch = u, len(u.kept)

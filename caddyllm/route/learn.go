@@ -238,14 +238,15 @@ func (r *Router) learnAnswer(now time.Duration, f *flight, usage *Usage) {
 	}
 	r.answers.mean(&r.answers.tokens, float64(min(max(usage.CompletionTokens, 0), maxPrompt)))
 	if f.text > 0 {
-		r.tokens.add(f.model, float64(usage.PromptTokens), f.text)
+		r.tokens.add(f.model, float64(usage.PromptTokens), float64(f.text))
 	}
 	u := f.up
 	cached, known := u.cachedOf(f, usage)
 	usage.CachedTokens, usage.CachedKnown = int(cached), known
 	// With several sequences the engine may count what they share among
-	// themselves: vLLM tells the last one's.
-	if !known || f.sequences > 1 {
+	// themselves: vLLM tells the last one's. Of one that wasn't looked for, or whose
+	// beginning only the engine knows, nothing was predicted.
+	if !known || f.sequences > 1 || f.unread || len(f.chain) == 0 {
 		return
 	}
 	r.peers.learnGuess(f, cached, r.blockTokens(f.model))

@@ -112,8 +112,8 @@ func (p *popularity) add(blocks []uint32, by tally) {
 
 // leave ends the waiting of a request that entered.
 func (p *popularity) leave(chain []uint64, table uint16) {
-	if table != p.table {
-		return
+	if table == 0 || table != p.table {
+		return // it isn't counted, or was in another table
 	}
 	p.waiting--
 	counts, shift := p.counts, p.shift%32

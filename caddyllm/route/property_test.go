@@ -89,6 +89,7 @@ func oddPrompt(rng *rand.Rand) *Request {
 		q.Bytes, q.ExtraTokens = odd[rng.IntN(len(odd))], odd[rng.IntN(len(odd))]
 		q.MaxTokens, q.Sequences = odd[rng.IntN(len(odd))], odd[rng.IntN(len(odd))]
 	}
+	q.Unread = rng.IntN(8) == 0
 	return q
 }
 

@@ -25,7 +25,8 @@ type flight struct {
 	alone   float64 // of room, what it shares with no stream there, once it has a first token
 	prompt  float64 // tokens, estimate
 	matched float64 // tokens, estimate
-	text    float64 // bytes of the prompt that tokens are estimated from
+	text    uint32  // bytes of the prompt that tokens are estimated from
+	unread  bool    // the engine doesn't look for it in its cache
 	model   uint64
 	popular float64 // tokens that it begins with and one upstream can't carry; 0 without peers
 }
@@ -48,10 +49,11 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		work:       t.work,
 		room:       t.prompt - shared + r.answer(q),
 		shared:     shared,
-		blocks:     c.blocks,
+		blocks:     r.heldBy(u, q, c),
 		prompt:     t.prompt,
 		matched:    t.matched,
 		text:       textBytes(q),
+		unread:     q.Unread,
 		model:      q.Model,
 		stream:     q.Stream,
 		sequences:  uint8(min(max(q.Sequences, 1), maxSequences)),
@@ -61,7 +63,10 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		begun:      o.begun,
 		sent:       now,
 	}
-	f.counted = r.popular.enter(q.Chain, len(r.candidates))
+	if !q.Unread {
+		// Who gains nothing by a copy is no reason to make one.
+		f.counted = r.popular.enter(q.Chain, len(r.candidates))
+	}
 	if c.probe {
 		u.probed = now
 	}
@@ -71,6 +76,16 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 	}
 	u.enqueue(now, place, f)
 	return Ticket(uint64(f.generation)<<32 | uint64(place))
+}
+
+// heldBy is how many leading blocks of a request the chosen upstream holds, also
+// where the engine doesn't look for them: if it fails, they must stay.
+func (r *Router) heldBy(u *upstream, q *Request, c *candidate) int32 {
+	if !q.Unread {
+		return c.blocks
+	}
+	r.match(q.Chain)
+	return u.blocks
 }
 
 // answer is the expected length of a request's answers, tokens.

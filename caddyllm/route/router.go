@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"time"
 
 	"github.com/caddyllm/caddy-llm-prefix/caddyllm/internal/prefix"
@@ -229,9 +230,9 @@ func seconds(s float64) time.Duration {
 // textBytes is what tokens per byte can be learned from: a prompt with images,
 // or with a beginning that only the engine knows, has tokens that no byte of
 // text stands for, and of a list of prompts all are counted.
-func textBytes(q *Request) float64 {
+func textBytes(q *Request) uint32 {
 	if q.ExtraTokens > 0 || q.Partial || q.Sequences > 1 {
 		return 0
 	}
-	return float64(q.Bytes)
+	return uint32(min(max(q.Bytes, 0), math.MaxInt32))
 }

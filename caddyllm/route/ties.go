@@ -59,13 +59,15 @@ func (r *Router) breakTies(q *Request, best int) int {
 // block that none of them holds: each prompt has its own order of upstreams,
 // the same in every gateway, which hardly changes when upstreams come or go.
 // The blocks before may be a system prompt, whose users must not all follow
-// one order. A prompt of less than a block goes anywhere.
+// one order. A prompt of less than a block goes anywhere, and so does one that no
+// cache is asked for.
 func (r *Router) score(q *Request, upstream uint64, held int) uint64 {
-	if len(q.Chain) == 0 {
+	chain := q.sought()
+	if len(chain) == 0 {
 		r.rng += 0x9e3779b97f4a7c15
 		return mix(r.rng)
 	}
-	return mix(q.Chain[min(held, len(q.Chain)-1)] ^ upstream)
+	return mix(chain[min(held, len(chain)-1)] ^ upstream)
 }
 
 // mix is the output function of SplitMix64 (Steele, Lea, Flood 2014).

@@ -13,6 +13,10 @@ import (
 // of each candidate is found for it alone, and each comparison looks at all. It
 // returns the candidates, and the place of the chosen one.
 func plainly(r *Router, now time.Duration, q *Request, targets []Target) ([]candidate, int) {
+	if q.Unread { // as if it were one of which nothing can be held
+		alike := *q
+		alike.Chain, q = nil, &alike
+	}
 	all := make([]candidate, len(targets))
 	held := make([]int32, len(r.upstreams)+len(targets))
 	for i, t := range targets {

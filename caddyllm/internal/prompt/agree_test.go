@@ -56,6 +56,7 @@ func expect(kind Kind, root *node, block int) (keyed, Status) {
 		return n
 	}
 	p := Prompt{Bytes: w.out.Len() + w.others, ExtraTokens: w.extra, Kind: w.kind}
+	p.Unread, p.Unkept = w.uncached(f)
 	for from, to := range map[field]*uint64{fSession: &p.Session, fPrevious: &p.Previous} {
 		if n := f[from]; n.is('"') && n.text != "" {
 			*to = xxhash.Sum64String(shortestForm(n.text))
@@ -99,6 +100,36 @@ func expect(kind Kind, root *node, block int) (keyed, Status) {
 	return keyed{p, wholeOf(&c, seed)}, OK
 }
 
+// uncached is the scanner's, from a tree.
+func (w *twin) uncached(f map[field]*node) (unread, unkept bool) {
+	anywhere := func(from field) *node {
+		n := f[from]
+		if v := f[fSampling]; !n.says() && v.is('{') {
+			for i, key := range v.keys {
+				if topField([]byte(key)) == from && v.members[i].says() {
+					n = v.members[i]
+				}
+			}
+		}
+		return n
+	}
+	reads := func(n *node, raw string) bool { return n != nil && n.raw == raw }
+	if skip := anywhere(fSkipReading); skip.says() {
+		return reads(skip, "true"), false
+	}
+	if anywhere(fPromptLogprobs).says() {
+		return true, false
+	}
+	if reads(f[fEcho], "true") {
+		return w.kind == Chat || f[fLogprobs].says(), false
+	}
+	if reads(f[fReturnLogprob], "true") && reads(f[fLogprobStart], "0") || reads(f[fCachePrompt], "false") {
+		return true, false
+	}
+	unkept = reads(anywhere(fInputDetails), "true")
+	return unkept, unkept
+}
+
 // likeness reports whether both read the body's text the same way:
 // encoding/json replaces invalid UTF-8 and lone surrogates, which Python
 // refuses and keeps; the scanner gives up nesting earlier; and the twin knows
@@ -126,7 +157,7 @@ func samePrompt(a, b keyed) bool {
 	}
 	return a.whole == b.whole && a.Bytes == b.Bytes && a.ExtraTokens == b.ExtraTokens && a.Model == b.Model && a.MaxTokens == b.MaxTokens &&
 		a.Kind == b.Kind && a.Session == b.Session && a.Previous == b.Previous &&
-		a.N == b.N && a.Stream == b.Stream && a.Whole == b.Whole
+		a.N == b.N && a.Stream == b.Stream && a.Whole == b.Whole && a.Unread == b.Unread && a.Unkept == b.Unkept
 }
 
 // compare checks one body against the twin, and its heads against each other.
@@ -187,6 +218,9 @@ var seeds = []string{
 	`{"messages":[{"role":"user","content":[{"type":"tool_result","text":"","content":[ ],"id":"t"},{"type":"image","text":"a","source":{"url":"","data":"AA"}},{"type":"x","text":"","thinking":"","input":{},"name":"f"},{"type":"text","text":"","image":{"url":"","x":[]},"image_url":{"data":""}}]}]}`,
 	`{"inputs":"a","text":"b","parameters":{"adapter_id":"c"},"inputs":"d"}`,
 	`{"documents":[{"text":"","content":[],"image":"AA"}],"query":"q"}`,
+	`{"prompt":"a","echo":true,"logprobs":0,"prompt_logprobs":null,"cache_prompt":false}`, `{"messages":[{"content":"a"}],"echo":true,"prompt_logprobs":0}`,
+	`{"text":"a","return_logprob":true,"logprob_start_len":0,"sampling_params":{"skip_reading_prefix_cache":false,"prompt_logprobs":1}}`,
+	`{"inputs":"a","parameters":{"decoder_input_details":true}}`,
 }
 
 func FuzzScanAgreesWithItsTwin(f *testing.F) {

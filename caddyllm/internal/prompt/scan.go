@@ -40,6 +40,9 @@ type Prompt struct {
 	// Stream says that the client wants the answer in pieces, and Whole that it
 	// doesn't. Where neither is set it depends on the engine, see Streams.
 	Stream, Whole bool
+	// Unread says that the engine doesn't look for the prompt in its prefix cache,
+	// and Unkept that it doesn't leave it there either.
+	Unread, Unkept bool
 	// Kind is that of the request: what the path said or, for Invocations, what
 	// the body has.
 	Kind Kind
@@ -126,6 +129,7 @@ func (s *Scanner) prompt() Prompt {
 		Whole:       s.is(s.fields[fStream], "false"),
 		Kind:        s.kind,
 	}
+	p.Unread, p.Unkept = s.uncached()
 	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))
 	p.ModelName = s.unquoted(s.fields[fModel], &s.model)
 	if len(p.ModelName) > 0 {
