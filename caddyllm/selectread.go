@@ -48,7 +48,7 @@ func (f *flight) read(s *prompt.Scanner, r *http.Request) (req route.Request, pr
 		}
 		return req, 0, ""
 	}
-	s.Seed = f.policy.settings.seed
+	s.Seed, s.PathModel = f.policy.settings.seed, prompt.ModelOf(r.URL.Path)
 	scanned, status := s.Scan(f.kind, text, whole, f.policy.settings.block)
 	if why := fallbackReason(status, whole); why == whyMaxBody && f.body.tight {
 		return req, 0, whyMemory

@@ -86,3 +86,28 @@ func TestAnUploadToAnAddressAloneIsNotRead(t *testing.T) {
 		}
 	}
 }
+
+// Triton's models share an engine's address and path but for their names.
+func TestFC25AModelInThePathTellsPromptsApart(t *testing.T) {
+	l := newLookout(t, LLMPrefix{}, "a:1")
+	var s prompt.Scanner
+	read := func(path string) (uint64, uint64) {
+		r := httptest.NewRequest("POST", path, strings.NewReader(`{"text_input":"`+strings.Repeat("word ", 200)+`"}`))
+		f := l.p.takeOff(r)
+		defer f.body.land()
+		req, _, why := f.read(&s, r)
+		if why != "" || len(req.Chain) == 0 {
+			t.Fatalf("%s: %d blocks (%q)", path, len(req.Chain), why)
+		}
+		return req.Model, req.Chain[0]
+	}
+	model, first := read("/v2/models/a/generate")
+	if again, same := read("/v2/models/a/generate_stream"); again != model || same != first {
+		t.Error("one model by two paths has two keys")
+	}
+	for _, path := range []string{"/v2/models/b/generate", "/generate"} { // with a scanner that has seen a model
+		if other, block := read(path); other == model || block == first {
+			t.Errorf("%s has the key of another model", path)
+		}
+	}
+}

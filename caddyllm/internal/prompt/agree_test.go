@@ -221,6 +221,9 @@ var seeds = []string{
 	`{"prompt":"a","echo":true,"logprobs":0,"prompt_logprobs":null,"cache_prompt":false}`, `{"messages":[{"content":"a"}],"echo":true,"prompt_logprobs":0}`,
 	`{"text":"a","return_logprob":true,"logprob_start_len":0,"sampling_params":{"skip_reading_prefix_cache":false,"prompt_logprobs":1}}`,
 	`{"inputs":"a","parameters":{"decoder_input_details":true}}`,
+	`{"tools":[{"type":"namespace","name":"a","tools":[{"type":"namespace","name":"b","tools":[{"type":"namespace","name":"c","tools":[{"type":"namespace","name":"d","tools":[{"type":"namespace","name":"e","tools":[{"name":"f","x":1}]}]}]}]}]},{"type":"custom","name":"g","cache_control":1,"format":{}},{"type":"","name":"h","tools":7}],"input":[{"type":"tool_search_output","tools":[{"type":"namespace","name":"a","tools":[]}]},{"type":"function_call","name":"f","namespace":"n","arguments":""},{"type":"mcp_call","server_label":"s","name":"f"}]}`,
+	`{"safety_mode":"OFF","citation_options":{"mode":"off"},"strict_tools":true,"thinking":{"type":"enabled","token_budget":1},"tool_prompt":"p","guideline":"g","enable_thinking":false,"messages":[{"role":"assistant","tool_plan":"p","citations":[{"start":0}],"tool_calls":[{"function":{"name":"f","namespace":"n"}}]}]}`,
+	`{"text":"t","image_data":"i","audio_data":["a",null],"video_data":[{"url":"v"}]}`,
 }
 
 func FuzzScanAgreesWithItsTwin(f *testing.F) {

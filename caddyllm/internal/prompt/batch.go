@@ -49,6 +49,8 @@ func (s *Scanner) feedPrompt(kind Kind) {
 			s.content(v, 0)
 		}
 		s.images(s.fields[fImages])
+		s.attachments(lAudio, s.fields[fAudios])
+		s.attachments(lVideo, s.fields[fVideos])
 		if v := s.fields[fContext]; s.first(v) == '[' && !s.hollow(v) {
 			s.ids(v)
 		}
@@ -212,18 +214,20 @@ func (s *Scanner) embeds(v span) {
 const embedBytes = 4096 * 2 * 4 / 3
 
 // images feeds what SGLang, Cohere and Ollama take beside the text.
-func (s *Scanner) images(v span) {
+func (s *Scanner) images(v span) { s.attachments(lImage, v) }
+
+func (s *Scanner) attachments(letter byte, v span) {
 	if s.first(v) != '[' {
-		s.image(v)
+		s.attachment(letter, v)
 		return
 	}
 	for w := s.enter(v); w.next(); {
-		s.image(w.value)
+		s.attachment(letter, w.value)
 	}
 }
 
-func (s *Scanner) image(v span) {
+func (s *Scanner) attachment(letter byte, v span) {
 	if s.present(v) {
-		s.attach(lImage, v, s.shown)
+		s.attach(letter, v, s.shown)
 	}
 }

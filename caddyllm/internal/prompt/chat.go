@@ -12,10 +12,12 @@ const (
 	lMessage   = 'M'
 	lRole      = 'r'
 	lName      = 'n'
+	lNamespace = 'N'
 	lID        = 'd'
 	lReasoning = 'h'
 	lSummary   = 's'
 	lContent   = 'c'
+	lCitations = 'C'
 	lRefusal   = 'f'
 	lCall      = 'u'
 	lArguments = 'g'
@@ -31,12 +33,14 @@ const (
 	lEmbeds    = 'e'
 )
 
-// maxNesting bounds tool results inside tool results; no API nests them.
+// maxNesting bounds tool results inside tool results, and namespaces of tools
+// inside namespaces; no API nests them.
 const maxNesting = 4
 
 // options are what the engine's template or tokenizer is told apart from the
 // messages. Most of them show at the front of the prompt or change all of it.
-var options = [...]field{fPrevious, fChatTemplate, fTemplateOptions, fEffort, fThink, fReasoning, fOutputConfig, fDocuments,
+var options = [...]field{fPrevious, fChatTemplate, fTemplateOptions, fEffort, fThink, fReasoning, fThinking, fOutputConfig,
+	fSafety, fCitations, fStrictTools, fToolPrompt, fGuideline, fDocuments,
 	fSpecialTokens, fTruncation, fTruncationSide, fMediaOptions, fProcessorOptions, fFeatures}
 
 func (s *Scanner) feedOptions() {
@@ -45,7 +49,7 @@ func (s *Scanner) feedOptions() {
 		if !s.tells(v) {
 			continue
 		}
-		if (f == fReasoning || f == fOutputConfig) && s.first(v) == '{' {
+		if (f == fReasoning || f == fThinking || f == fOutputConfig) && s.first(v) == '{' {
 			s.efforts(f, v)
 			continue
 		}
@@ -60,8 +64,10 @@ func (s *Scanner) feedOptions() {
 }
 
 // efforts are the members that say whether and how hard a model shall think, by
-// OpenAI, Anthropic and SGLang, of objects that also say what of that is to be told.
-var efforts = [...]string{"effort", "reasoning_effort", "enabled", "enable"}
+// OpenAI, Anthropic, Cohere and SGLang, of objects that also say what of that is to
+// be told, and where to cut it off. The type is that of Anthropic's and Cohere's
+// thinking, which SGLang and vLLM give to the template.
+var efforts = [...]string{"effort", "reasoning_effort", "enabled", "enable", "type"}
 
 func (s *Scanner) efforts(f field, v span) {
 	if v.cut() {
@@ -90,7 +96,7 @@ func (s *Scanner) feedChat() {
 	for _, f := range [...]field{fTools, fFunctions} {
 		if v := s.fields[f]; s.first(v) == '[' && !s.hollow(v) {
 			s.mark(lTools)
-			s.tools(v)
+			s.tools(v, 0)
 		}
 	}
 	for _, f := range [...]field{fSystem, fInstructions} {
@@ -169,10 +175,12 @@ func (s *Scanner) message(v span) {
 	s.labelled(lName, f[mName])
 	s.labelled(lID, f[mCallID])
 	if more {
+		s.labelled(lNamespace, f[mNamespace])
 		s.thoughts(&f)
 	}
 	s.content(f[mContent], 0)
 	if more {
+		s.labelled(lCitations, f[mCitations])
 		s.images(f[mImages])
 		s.reading(lRefusal, f[mRefusal])
 	}
@@ -206,7 +214,7 @@ func (s *Scanner) item(v span, f *[nMessageFields]span) {
 	}
 	if v := f[mTools]; s.present(v) {
 		s.mark(lTools)
-		s.tools(v)
+		s.tools(v, 0)
 	}
 	if s.present(f[mType]) && !v.cut() && !s.any(f) {
 		// An item that an engine's own tools made.
@@ -239,6 +247,7 @@ func (s *Scanner) call(v span) {
 		note(&s.lexer, inner, messageFieldOf, f[:])
 	}
 	s.labelled(lName, f[mName])
+	s.labelled(lNamespace, f[mNamespace])
 	s.reading(lArguments, f[mArguments])
 	s.found = true
 }

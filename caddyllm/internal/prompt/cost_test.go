@@ -51,6 +51,7 @@ func TestScanningAllocatesNothing(t *testing.T) {
 		"image": imageOf(100_000),
 		"tools": []byte(seeds[2]),
 		"parts": []byte(seeds[3]),
+		"named": []byte(`{"tools":[{"type":"namespace","name":"a","tools":[{"type":"function","name":"f"},{"type":"c\u0075stom","name":"g","format":{}}]}],"thinking":{"type":"enabled"},"messages":[{"role":"assistant","tool_plan":"p","citations":[{"start":0}]}]}`),
 	} {
 		var s Scanner
 		if n := testing.AllocsPerRun(100, func() { s.Scan(Chat, body, true, 256) }); n != 0 {
@@ -114,11 +115,13 @@ func TestFC30TheCostOfOddObjectsIsLinear(t *testing.T) {
 	}(400_000)
 	space := strings.Repeat(" ", 1_000_000)
 	for name, body := range map[string]string{
-		"a key far from its value": `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id"` + space + `:"x",` + strings.Repeat(`"id":"",`, 300_000) + `"content":"a"}]}]}`,
-		"a mark on a deep part":    `{"messages":[{"role":"user","content":[` + many + `,{"type":"x","cache_control":{},"v":` + deep + `}]}]}`,
-		"a mark on a wide part":    `{"messages":[{"role":"user","content":[{"type":"x","cache_control":{},` + wide + `"v":1}]}]}`,
-		"a wide duplicate":         `{"messages":[{"role":"user","content":[{"type":"x","v":1,"v":1,` + wide + `"w":1}]}]}`,
-		"a deep duplicate":         `{"messages":[{"role":"user","content":[` + many + `,{"type":"x","v":1,"v":` + deep + `}]}]}`,
+		"a key far from its value":   `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id"` + space + `:"x",` + strings.Repeat(`"id":"",`, 300_000) + `"content":"a"}]}]}`,
+		"a mark on a deep part":      `{"messages":[{"role":"user","content":[` + many + `,{"type":"x","cache_control":{},"v":` + deep + `}]}]}`,
+		"a mark on a wide part":      `{"messages":[{"role":"user","content":[{"type":"x","cache_control":{},` + wide + `"v":1}]}]}`,
+		"a wide duplicate":           `{"messages":[{"role":"user","content":[{"type":"x","v":1,"v":1,` + wide + `"w":1}]}]}`,
+		"a deep duplicate":           `{"messages":[{"role":"user","content":[` + many + `,{"type":"x","v":1,"v":` + deep + `}]}]}`,
+		"a namespace in a namespace": `{"messages":[{"role":"user","content":"a"}],"tools":[` + many + `,` + strings.Repeat(`{"type":"namespace","name":"n","tools":[`, 300) + many + strings.Repeat(`]}`, 300) + `]}`,
+		"many namespaces":            `{"messages":[{"role":"user","content":"a"}],"tools":[` + strings.Repeat(`{"type":"namespace","name":"n","tools":[{"name":"f"}]},`, 100_000) + many + `]}`,
 	} {
 		var s Scanner
 		text := []byte(body)

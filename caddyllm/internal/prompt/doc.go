@@ -43,7 +43,15 @@
 //     messages, are not in its key.
 //   - Raw control characters and invalid UTF-8 in strings are taken as they
 //     are.
-//   - tool_choice and response_format, which hardly any template shows, aren't in
-//     the key, nor is what stands behind a prompt, such as a suffix.
+//   - tool_choice and response_format aren't in the key. Engines hand them to the
+//     template or leave tools out by them (vLLM only where it is told to, SGLang
+//     always), but most show nothing of them, and clients change them from turn to
+//     turn of one conversation: a key that tells such turns apart sends them away
+//     from a cache that has them, and they are computed and kept twice. A key that
+//     doesn't only mistakes how much of such a turn is cached, where it would have
+//     been computed anew anywhere.
+//   - Of how a model shall think its budget of tokens isn't in the key: engines cut
+//     thoughts off by it, and templates seldom tell it.
+//   - Nor is what stands behind a prompt, such as a suffix.
 //   - UTF-16 bodies, which Python accepts, count as broken.
 package prompt

@@ -40,7 +40,13 @@ const (
 	fEffort
 	fThink
 	fReasoning
+	fThinking
 	fOutputConfig
+	fSafety
+	fCitations
+	fStrictTools
+	fToolPrompt
+	fGuideline
 	fSpecialTokens
 	fTruncation
 	fTruncationSide
@@ -52,6 +58,8 @@ const (
 	fContext
 	fEmbeds
 	fImages
+	fAudios
+	fVideos
 	fQuery
 	fDocuments
 	nFields
@@ -134,10 +142,22 @@ func promptField(name []byte) field {
 		return fTemplateOptions
 	case "reasoning_effort": // rendered near the front by gpt-oss
 		return fEffort
-	case "think": // Ollama's
+	case "think", "enable_thinking": // Ollama's, LMDeploy's
 		return fThink
 	case "reasoning":
 		return fReasoning
+	case "thinking": // Anthropic's and Cohere's
+		return fThinking
+	case "safety_mode": // Cohere's, as are the next two
+		return fSafety
+	case "citation_options":
+		return fCitations
+	case "strict_tools": // that all tools are strict
+		return fStrictTools
+	case "tool_prompt": // TGI's, as the next
+		return fToolPrompt
+	case "guideline":
+		return fGuideline
 	case "output_config": // Anthropic's
 		return fOutputConfig
 	case "add_special_tokens":
@@ -156,6 +176,10 @@ func promptField(name []byte) field {
 		return fEmbeds
 	case "image_data", "images": // SGLang, Cohere and Ollama
 		return fImages
+	case "audio_data": // SGLang's, as the next
+		return fAudios
+	case "video_data":
+		return fVideos
 	case "previous_response_id":
 		return fPrevious
 	case "previous_input_messages": // vLLM's, in place of a response's id
@@ -178,8 +202,10 @@ const (
 	mNone messageField = iota
 	mRole
 	mName
+	mNamespace
 	mID
 	mCallID
+	mCitations
 	mContent
 	mImages
 	mReasoning
@@ -201,6 +227,8 @@ func messageFieldOf(name []byte) messageField {
 		return mRole
 	case "name":
 		return mName
+	case "namespace", "server_label": // where a function's name is from; the second is an MCP server's
+		return mNamespace
 	case "id":
 		return mID
 	case "tool_call_id", "call_id", "tool_name": // the last is Ollama's
@@ -209,7 +237,7 @@ func messageFieldOf(name []byte) messageField {
 		return mContent
 	case "images": // Ollama's
 		return mImages
-	case "reasoning", "reasoning_content", "thinking":
+	case "reasoning", "reasoning_content", "thinking", "tool_plan": // the last is Cohere's
 		return mReasoning
 	case "summary":
 		return mSummary
@@ -217,6 +245,8 @@ func messageFieldOf(name []byte) messageField {
 		return mEncrypted
 	case "refusal":
 		return mRefusal
+	case "citations": // Cohere's
+		return mCitations
 	case "tool_calls":
 		return mToolCalls
 	case "function_call", "function", "custom":
@@ -302,6 +332,7 @@ const (
 	tStrict
 	tDefer
 	tFunction
+	tTools
 	tPassing
 	nToolFields
 )
@@ -322,6 +353,8 @@ func toolFieldOf(name []byte) toolField {
 		return tDefer
 	case "function":
 		return tFunction
+	case "tools": // of a namespace
+		return tTools
 	case "headers", "authorization", // for an MCP server, and new each hour
 		"cache_control": // Anthropic's
 		return tPassing

@@ -60,16 +60,34 @@ var kinds = [...]struct {
 // their own prefix in front. One trailing slash is no difference: engines
 // redirect it to the path without.
 func KindOf(path string) Kind {
+	kind, _ := kindOf(path)
+	return kind
+}
+
+func kindOf(path string) (kind Kind, before string) {
 	path = strings.TrimSuffix(path, "/")
 	if path == "" {
-		return Root
+		return Root, ""
 	}
 	for i := range kinds {
 		if k := &kinds[i]; strings.HasSuffix(path, k.suffix) {
-			return k.kind
+			return k.kind, path[:len(path)-len(k.suffix)]
 		}
 	}
-	return None
+	return None, ""
+}
+
+// ModelOf is the model that a path names, empty if it names none: Triton's
+// /v2/models/NAME/generate, with a version or without, and Azure's
+// /openai/deployments/NAME/chat/completions.
+func ModelOf(path string) string {
+	_, before := kindOf(path)
+	for _, of := range [...]string{"/models/", "/deployments/"} {
+		if _, name, ok := strings.Cut(before, of); ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // Streams reports whether a path asks for the answer in pieces: TGI has one of its

@@ -28,7 +28,7 @@ type Prompt struct {
 	Bytes int
 	// ExtraTokens estimates what images, audio and video add, tokens.
 	ExtraTokens int
-	// Model is the hash of ModelName, 0 if the request names none.
+	// Model is the hash of ModelName, 0 if neither the request nor its path names one.
 	Model uint64
 	// ModelName is client data: unbounded, and not to be used as a label.
 	ModelName []byte
@@ -57,6 +57,8 @@ type Scanner struct {
 	// Seed is mixed into all chains, beside the model and the salt. Prompts of
 	// unequal seeds share no hash, as those of unequal salts don't.
 	Seed uint64
+	// PathModel is the model of requests whose body names none, see ModelOf.
+	PathModel string
 
 	lexer
 	feed
@@ -132,6 +134,10 @@ func (s *Scanner) prompt() Prompt {
 	p.Unread, p.Unkept = s.uncached()
 	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))
 	p.ModelName = s.unquoted(s.fields[fModel], &s.model)
+	if len(p.ModelName) == 0 && s.PathModel != "" {
+		s.model = append(s.model[:0], s.PathModel...)
+		p.ModelName = s.model
+	}
 	if len(p.ModelName) > 0 {
 		p.Model = xxhash.Sum64(p.ModelName)
 	}

@@ -54,6 +54,44 @@ func TestKindIsRecognisedByTheEndOfThePath(t *testing.T) {
 	}
 }
 
+// A model that stands in the path belongs to the key as one in the body does.
+func TestFC25AModelInThePathIsTheModel(t *testing.T) {
+	for path, want := range map[string]string{
+		"/v2/models/ensemble/generate":               "ensemble",
+		"/v2/models/ensemble/generate_stream/":       "ensemble",
+		"/v2/models/ensemble/versions/2/generate":    "ensemble/versions/2",
+		"/triton/v2/models/a/generate":               "a",
+		"/openai/deployments/gpt-x/chat/completions": "gpt-x",
+		"/models/chat/completions":                   "",
+		"/v1/chat/completions":                       "",
+		"/v2/models/ensemble/infer":                  "",
+		"/":                                          "",
+	} {
+		if got := ModelOf(path); got != want {
+			t.Errorf("ModelOf(%q) = %q, want %q", path, got, want)
+		}
+	}
+	scan := func(model, body string) keyed {
+		s := Scanner{PathModel: model}
+		p, status := s.Scan(Generate, []byte(body), true, block)
+		if status != OK {
+			t.Fatalf("status %d", status)
+		}
+		return keyedBy(&s, p)
+	}
+	text := `"text_input":` + quoted(words(1, 500)) + `}`
+	inPath, inBody := scan("a", `{`+text), scan("", `{"model":"a",`+text)
+	if !samePrompt(inPath, inBody) {
+		t.Errorf("model in the path: %+v; in the body: %+v", inPath, inBody)
+	}
+	if other := scan("b", `{`+text); other.whole == inPath.whole || other.Model == inPath.Model {
+		t.Error("two models by path have one key")
+	}
+	if both := scan("b", `{"model":"a",`+text); !samePrompt(both, inBody) {
+		t.Errorf("the body's model doesn't count before the path's: %+v", both)
+	}
+}
+
 func TestAPathMayAskForAStream(t *testing.T) {
 	for path, want := range map[string][2]bool{ // by itself, and where the body asks for the whole
 		"/generate_stream": {true, true}, "/tgi/generate_stream/": {true, true},

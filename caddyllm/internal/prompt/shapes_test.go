@@ -23,7 +23,7 @@ type shape struct {
 var shapes = []shape{
 	{
 		name: "chat", kind: Chat,
-		body: `{"model":"m","cache_salt":"salt","max_tokens":100,"n":1,"stream":false,"temperature":0.5,"stop":["x"],"reasoning_effort":"low","chat_template":"tpl","add_special_tokens":false,
+		body: `{"model":"m","cache_salt":"salt","max_tokens":100,"tool_choice":"auto","response_format":{"type":"text"},"n":1,"stream":false,"temperature":0.5,"stop":["x"],"reasoning_effort":"low","chat_template":"tpl","add_special_tokens":false,
 			"documents":[{"title":"d1","text":"doc"}],"chat_template_kwargs":{"enable_thinking":true,"lang":"en"},"mm_processor_kwargs":{"num_crops":4},
 			"tools":[{"type":"function","function":{"name":"weather","description":"tells","strict":true,"parameters":{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city"]}}}],
 			"messages":[{"role":"system","content":"HEAD"},{"role":"user","name":"bob","content":[{"type":"text","text":"look","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"http://x/1.png","detail":"low"}},{"type":"input_audio","input_audio":{"data":"QUJD","format":"wav"}},{"type":"video_url","video_url":{"url":"http://x/v"}},{"type":"file","file":{"file_data":"RklMRQ==","filename":"f"}}]},
@@ -36,7 +36,8 @@ var shapes = []shape{
 		behind: []string{`"bob"`, `"eve"`, `"look"`, `"looks"`, `1.png"`, `2.png"`, `"QUJD"`, `"QUJE"`, `http://x/v`, `http://x/w`, `"RklMRQ=="`, `"RklMRg=="`, `"hmm"`, `"aha"`, `"id":"c1"`, `"id":"c2"`,
 			`"name":"weather","arguments"`, `"name":"other","arguments"`, `Rome`, `Oslo`, `"tool_call_id":"c1"`, `"tool_call_id":"c9"`, `"sunny"`, `"rainy"`, `"role":"tool"`, `"role":"function"`, `"refusal":"no"`, `"refusal":"nope"`,
 			`"content":null,`, `"content":"x",`},
-		none: []string{`"max_tokens":100`, `"max_tokens":7`, `"n":1`, `"n":3`, `"stream":false`, `"stream":true`, `0.5`, `1.5`, `["x"]`, `["y"]`, `"detail":"low"`, `"detail":"high"`, `"ephemeral"`, `"other"`, `"content":null,`, ``,
+		none: []string{`"max_tokens":100`, `"max_tokens":7`, `"tool_choice":"auto"`, `"tool_choice":"none"`, `"tool_choice":"auto"`, `"tool_choice":{"type":"function","function":{"name":"weather"}}`,
+			`"type":"text"}`, `"type":"json_object"}`, `"n":1`, `"n":3`, `"stream":false`, `"stream":true`, `0.5`, `1.5`, `["x"]`, `["y"]`, `"detail":"low"`, `"detail":"high"`, `"ephemeral"`, `"other"`, `"content":null,`, ``,
 			`"enable_thinking":true,"lang":"en"`, `"lang":"en","enable_thinking":true`, `"type":"function","function":{"name":"weather","d`, `"x_unknown":1,"type":"function","function":{"name":"weather","d`},
 	},
 	{
@@ -82,8 +83,48 @@ var shapes = []shape{
 	{
 		name: "messages with an effort", kind: Messages,
 		body:  `{"model":"m","output_config":{"effort":"low","format":{"type":"json_schema","schema":{"a":1}}},"thinking":{"type":"enabled","budget_tokens":1024},"system":"HEAD","messages":[{"role":"user","content":"TAIL"}]}`,
-		front: []string{`"effort":"low"`, `"effort":"high"`, `"effort":"low",`, ``},
-		none:  []string{`{"a":1}`, `{"b":1}`, `1024`, `2048`, `"effort":"low","format":{"type":"json_schema","schema":{"a":1}}`, `"format":null,"effort":"low"`},
+		front: []string{`"effort":"low"`, `"effort":"high"`, `"effort":"low",`, ``, `"enabled"`, `"disabled"`, `"type":"enabled",`, ``},
+		none:  []string{`,"budget_tokens":1024`, ``, `"type":"enabled","budget_tokens":1024`, `"budget_tokens":1024,"type":"enabled"`, `{"a":1}`, `{"b":1}`, `1024`, `2048`, `"effort":"low","format":{"type":"json_schema","schema":{"a":1}}`, `"format":null,"effort":"low"`},
+	},
+	{
+		name: "messages with tools of Anthropic's own", kind: Messages,
+		body: `{"model":"m","tools":[{"type":"computer_20250124","name":"computer","display_width_px":1024},{"type":"web_search_20250305","name":"web_search","allowed_domains":["a.org"],"cache_control":{"type":"ephemeral"}},
+			{"name":"ls","input_schema":{"type":"object"}}],"system":"HEAD","messages":[{"role":"user","content":"TAIL"}]}`,
+		front: []string{`1024`, `2048`, `["a.org"]`, `["b.org"]`, `"name":"web_search"`, `"name":"search"`, `"computer_20250124"`, `"computer_20251124"`},
+		none:  []string{`"ephemeral"`, `"other"`, `,"cache_control":{"type":"ephemeral"}`, ``, `{"name":"ls"`, `{"type":null,"name":"ls"`},
+	},
+	{
+		name: "Cohere's chat", kind: Chat,
+		body: `{"model":"m","safety_mode":"STRICT","citation_options":{"mode":"fast"},"strict_tools":true,"thinking":{"type":"enabled","token_budget":100},"k":1,"p":0.5,
+			"documents":[{"id":"d1","data":{"text":"doc"}}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"messages":[{"role":"system","content":"HEAD"},{"role":"user","content":"ask"},
+			{"role":"assistant","tool_plan":"first f","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},
+			{"role":"tool","tool_call_id":"c1","content":[{"type":"document","document":{"id":"t1","data":"found"}}]},
+			{"role":"assistant","content":[{"type":"text","text":"says"}],"citations":[{"start":0,"end":4,"text":"says","sources":[{"type":"tool","id":"t1"}]}]},{"role":"user","content":"TAIL"}]}`,
+		front: []string{`"STRICT"`, `"CONTEXTUAL"`, `"fast"`, `"accurate"`, `"strict_tools":true`, `"strict_tools":false`, `"enabled"`, `"disabled"`, `"thinking":{"type":"enabled","token_budget":100},`, ``, `"doc"`, `"docs"`},
+		behind: []string{`"first f"`, `"first g"`, `"tool_plan":"first f",`, ``, `"found"`, `"lost"`, `"start":0`, `"start":1`, `"tool","id":"t1"`, `"tool","id":"t2"`,
+			`,"citations":[{"start":0,"end":4,"text":"says","sources":[{"type":"tool","id":"t1"}]}]`, ``},
+		none: []string{`"token_budget":100`, `"token_budget":200`, `"k":1`, `"k":2`, `"p":0.5`, `"p":0.6`},
+	},
+	{
+		name: "responses with namespaces", kind: Responses,
+		body: `{"model":"m","instructions":"HEAD","tools":[{"type":"namespace","name":"crm","description":"customers","tools":[{"type":"function","name":"find","parameters":{"a":1}},{"type":"custom","name":"sql","format":{"type":"grammar","definition":"start: x"}},
+			{"type":"namespace","name":"inner","tools":[{"type":"function","name":"deep"}]}]},{"type":"function","name":"plain"}],
+			"input":[{"type":"tool_search_output","call_id":"s1","tools":[{"type":"namespace","name":"erp","tools":[{"type":"function","name":"book","parameters":{"c":1}}]}]},
+			{"type":"function_call","call_id":"k1","name":"find","namespace":"crm","arguments":"{}"},{"type":"mcp_call","id":"m1","server_label":"docs","name":"read","arguments":"{}","output":"page"},{"role":"user","content":"TAIL"}]}`,
+		front: []string{`"name":"crm"`, `"name":"CRM"`, `"customers"`, `"people"`, `"name":"find","parameters"`, `"name":"seek","parameters"`, `"a":1`, `"a":2`, `"name":"sql"`, `"name":"SQL"`, `start: x`, `start: y`, `"grammar"`, `"regex"`,
+			`"name":"inner"`, `"name":"outer"`, `"name":"deep"`, `"name":"flat"`, `,{"type":"function","name":"plain"}`, ``},
+		behind: []string{`"name":"erp"`, `"name":"ERP"`, `"name":"book"`, `"name":"look"`, `"c":1`, `"c":2`, `"namespace":"crm"`, `"namespace":"erp"`, `,"namespace":"crm"`, ``, `"docs"`, `"code"`, `"page"`, `"leaf"`},
+		none:   []string{`{"type":"namespace","name":"crm"`, `{"x_unknown":1,"type":"namespace","name":"crm"`, `{"type":"function","name":"plain"}`, `{"name":"plain","type":"function","x_unknown":1}`},
+	},
+	{
+		name: "TGI's chat", kind: Chat,
+		body:  `{"model":"tgi","tool_prompt":"Call one.","guideline":"no harm","messages":[{"role":"user","content":"HEADTAIL"}]}`,
+		front: []string{`Call one`, `Call two`, `"no harm"`, `"no help"`, `"guideline":"no harm",`, ``},
+	},
+	{
+		name: "LMDeploy's chat", kind: Chat,
+		body:  `{"model":"m","enable_thinking":true,"messages":[{"role":"user","content":"HEADTAIL"}]}`,
+		front: []string{`true`, `false`},
 	},
 	{
 		name: "SGLang's reasoning", kind: Chat,
@@ -172,8 +213,8 @@ var shapes = []shape{
 	},
 	{
 		name: "SGLang's generate", kind: Generate,
-		body:   `{"text":"HEADmiddleTAIL","image_data":["http://x/1"],"sampling_params":{"max_new_tokens":5,"n":2},"stream":true}`,
-		front:  []string{`http://x/1`, `http://x/2`},
+		body:   `{"text":"HEADmiddleTAIL","image_data":["http://x/1"],"audio_data":["http://x/3"],"video_data":"http://x/4","sampling_params":{"max_new_tokens":5,"n":2},"stream":true}`,
+		front:  []string{`http://x/1`, `http://x/2`, `http://x/3`, `http://x/2`, `http://x/4`, `http://x/2`, `"audio_data"`, `"no_data"`, `"audio_data":["http://x/3"],"video_data":"http://x/4"`, `"video_data":["http://x/3"],"audio_data":"http://x/4"`},
 		behind: []string{`middle`, `MIDDLE`},
 		none:   []string{`"max_new_tokens":5`, `"max_new_tokens":6`, `"stream":true`, `"stream":false`},
 	},
@@ -228,7 +269,7 @@ func TestChangingWhatIsRenderedChangesTheChainFromThereOnAndNothingBefore(t *tes
 }
 
 // verbatim are the keys of objects that templates print in their own order.
-var verbatim = []string{"parameters", "input_schema", "arguments", "documents", "properties"}
+var verbatim = []string{"parameters", "input_schema", "arguments", "documents", "document", "citations", "properties"}
 
 // dress writes a JSON value again: other white space, other escapes, members in
 // another order where that is free, and before each some have another value
@@ -252,7 +293,7 @@ func dress(b *strings.Builder, r *rand.Rand, n *node, fixed bool) {
 	case '{':
 		// What an engine's own tool is told, or tells, is fed as it stands.
 		fixed = fixed || slices.ContainsFunc(n.keys, func(key string) bool {
-			return slices.Contains([]string{"size", "action", "server_label", "author"}, key)
+			return slices.Contains([]string{"size", "action", "allowed_tools", "author", "format", "document", "display_width_px", "allowed_domains"}, key)
 		})
 		order := r.Perm(len(n.keys))
 		if fixed {

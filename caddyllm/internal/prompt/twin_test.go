@@ -106,7 +106,7 @@ func (w *twin) options(f map[field]*node) {
 		if !n.tells() {
 			continue
 		}
-		if (option == fReasoning || option == fOutputConfig) && n.is('{') {
+		if (option == fReasoning || option == fThinking || option == fOutputConfig) && n.is('{') {
 			for i, name := range efforts {
 				var said *node
 				for k, key := range n.keys {
@@ -143,23 +143,24 @@ func (w *twin) options(f map[field]*node) {
 	}
 }
 
-func (w *twin) tools(n *node) {
+func (w *twin) tools(n *node, nesting int) {
 	if !n.is('[') {
 		w.value(n)
 		return
 	}
 	for _, tool := range n.members {
-		w.tool(tool, false)
+		w.tool(tool, nesting, false)
 	}
 }
 
-func (w *twin) tool(n *node, inner bool) {
+func (w *twin) tool(n *node, nesting int, inner bool) {
 	if !n.is('{') {
 		w.value(n)
 		return
 	}
 	f := fieldsOf(n, toolFieldOf)
-	if !inner && !f[tFunction].tells() && !f[tName].says() {
+	functional := !f[tType].is('"') || slices.Contains([]string{"", "function", "namespace"}, f[tType].text)
+	if !inner && !f[tFunction].tells() && (!f[tName].says() || !functional) {
 		keys, members := n.unique()
 		shown := &node{kind: '{'}
 		for i, m := range members {
@@ -181,7 +182,16 @@ func (w *twin) tool(n *node, inner bool) {
 	if !inner && f[tFunction].tells() {
 		w.mark('t')
 		w.mark('0' + byte(tFunction))
-		w.tool(f[tFunction], true)
+		w.tool(f[tFunction], nesting, true)
+	}
+	if !inner && f[tTools].tells() {
+		w.mark('t')
+		w.mark('0' + byte(tTools))
+		if nesting < 4 {
+			w.tools(f[tTools], nesting+1)
+		} else {
+			w.value(f[tTools])
+		}
 	}
 	w.mark('}')
 }
@@ -191,7 +201,7 @@ func (w *twin) chat(f map[field]*node) {
 	for _, tools := range []*node{f[fTools], f[fFunctions]} {
 		if tools.is('[') && len(tools.members) > 0 {
 			w.mark('T')
-			w.tools(tools)
+			w.tools(tools, 0)
 		}
 	}
 	for _, system := range []*node{f[fSystem], f[fInstructions]} {
@@ -241,6 +251,7 @@ func (w *twin) message(n *node) {
 	w.labelled('r', f[mRole])
 	w.labelled('n', f[mName])
 	w.labelled('d', f[mCallID])
+	w.labelled('N', f[mNamespace])
 	w.reading('h', f[mReasoning])
 	if f[mSummary].present() {
 		w.mark('s')
@@ -248,6 +259,7 @@ func (w *twin) message(n *node) {
 	}
 	w.reading('h', f[mEncrypted])
 	w.content(f[mContent], 0)
+	w.labelled('C', f[mCitations])
 	w.images(f[mImages])
 	w.reading('f', f[mRefusal])
 	if f[mToolCalls].is('[') {
@@ -263,7 +275,7 @@ func (w *twin) message(n *node) {
 	}
 	if f[mTools].present() {
 		w.mark('T')
-		w.tools(f[mTools])
+		w.tools(f[mTools], 0)
 	}
 	empty := true
 	for m := mContent; m <= mTools; m++ {
@@ -291,6 +303,7 @@ func (w *twin) call(n *node) {
 		}
 	}
 	w.labelled('n', f[mName])
+	w.labelled('N', f[mNamespace])
 	w.reading('g', f[mArguments])
 	w.found = true
 }
@@ -483,6 +496,8 @@ func (w *twin) prompt(kind Kind, f map[field]*node) {
 			w.message(&node{kind: '{', keys: []string{"role", "content"}, members: []*node{{kind: '"', text: "system"}, system}})
 		}
 		w.images(f[fImages])
+		w.attachments('a', f[fAudios])
+		w.attachments('v', f[fVideos])
 		if f[fContext].is('[') && len(f[fContext].members) > 0 {
 			w.single(f[fContext])
 		}

@@ -47,14 +47,16 @@ func holds(n *node) bool {
 	return told > 0 || places == 0 && len(n.members) > 0
 }
 
-func (w *twin) images(n *node) {
-	images := []*node{n}
+func (w *twin) images(n *node) { w.attachments('i', n) }
+
+func (w *twin) attachments(letter byte, n *node) {
+	all := []*node{n}
 	if n.is('[') {
-		images = n.members
+		all = n.members
 	}
-	for _, n := range images {
+	for _, n := range all {
 		if n.present() {
-			w.media('i', n, nil)
+			w.media(letter, n, nil)
 		}
 	}
 }
