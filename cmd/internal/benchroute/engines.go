@@ -15,6 +15,7 @@ type engines struct {
 	router  *route.Router
 	targets []route.Target
 	now     time.Time
+	coming  time.Time   // when the next request comes
 	tokens  float64     // of each one's KV cache
 	free    []time.Time // when it has prefilled all that it was sent
 	waiting []int
@@ -41,16 +42,19 @@ type job struct {
 	ticket route.Ticket
 	engine int
 	begun  bool // it had its first token
+	ended  bool
 }
 
 func newEngines(n int, tokens float64, router *route.Router, targets []route.Target) engines {
+	begin := time.Unix(1_000_000, 0)
 	return engines{
-		router: router, targets: targets, tokens: tokens, now: time.Unix(1_000_000, 0), paged: time.Unix(1_000_000, 0),
+		router: router, targets: targets, tokens: tokens, now: begin, coming: begin, paged: begin,
 		free: make([]time.Time, n), waiting: make([]int, n), running: make([]int, n),
 	}
 }
 
-// take gives a choice to its engine. It moves time on by as much as the load asks for.
+// take gives a choice to its engine. The next request comes so much later as the load
+// asks for.
 func (e *engines) take(c route.Choice) *job {
 	var j *job
 	if n := len(e.unused); n > 0 {
@@ -66,7 +70,7 @@ func (e *engines) take(c route.Choice) *job {
 	e.free[c.Index] = begin.Add(took)
 	e.waiting[c.Index]++
 	*j = job{due: begin.Add(took), ticket: c.Ticket, engine: c.Index}
-	e.now = e.now.Add(time.Duration(float64(took) / load / float64(len(e.targets))))
+	e.coming = e.coming.Add(time.Duration(float64(took) / load / float64(len(e.targets))))
 	return j
 }
 
@@ -85,48 +89,58 @@ func (e *engines) first(j *job) {
 func (e *engines) end(j *job) {
 	e.router.Done(e.now, j.ticket, route.Completed, nil)
 	e.running[j.engine]--
-	e.unused = append(e.unused, j)
-}
-
-// wait lets time go by until something is due.
-func (e *engines) wait(j *job) {
-	if j.due.After(e.now) {
-		e.now = j.due
-	}
-	e.readPages(e.now)
-}
-
-// rest lets time go by until nothing is left to do.
-func (e *engines) rest() {
-	for len(e.jobs) > 0 {
-		e.wait(e.jobs[0])
-		e.catchUp()
-	}
+	j.ended = true
 }
 
 // catchUp has all happen that is due: first tokens, ends and pages.
 func (e *engines) catchUp() {
-	until := e.now
-	for len(e.jobs) > 0 && !e.jobs[0].due.After(until) {
-		j := e.jobs[0]
-		e.readPages(j.due)
-		e.now = j.due
+	for j := e.due(); j != nil; j = e.due() {
 		begin := threadTime()
-		ends := j.begun
-		if ends {
-			e.end(j)
-		} else {
-			e.first(j)
-		}
+		e.happen(j)
 		e.spent += threadTime() - begin - clockTakes
-		if ends {
-			heap.Pop(&e.jobs)
-		} else {
-			heap.Fix(&e.jobs, 0)
-		}
+		e.done(j)
 	}
-	e.readPages(until)
-	e.now = until
+}
+
+// rest has no further request come until nothing is left to do.
+func (e *engines) rest() {
+	for len(e.jobs) > 0 {
+		e.coming = e.jobs[0].due
+		e.catchUp()
+	}
+}
+
+// due lets time go by until the first that is due, a first token or an end, and
+// reads the pages before it. It returns nil where the next request comes before.
+func (e *engines) due() *job {
+	if len(e.jobs) == 0 || e.jobs[0].due.After(e.coming) {
+		e.readPages(e.coming)
+		e.now = e.coming
+		return nil
+	}
+	j := e.jobs[0]
+	e.readPages(j.due)
+	e.now = j.due
+	return j
+}
+
+// happen has it happen.
+func (e *engines) happen(j *job) {
+	if j.begun {
+		e.end(j)
+	} else {
+		e.first(j)
+	}
+}
+
+// done puts it where it is due next.
+func (e *engines) done(j *job) {
+	if j.ended {
+		heap.Pop(&e.jobs)
+		e.unused = append(e.unused, j)
+	} else {
+		heap.Fix(&e.jobs, 0)
+	}
 }
 
 // readPages reads the pages that are due, of one engine after the other.
