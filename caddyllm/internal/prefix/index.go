@@ -348,15 +348,19 @@ func (x *Index) beside(e uint32, blocks []uint64) (first uint32, n int) {
 	// takes that for granted looks at some at once, and else waits for each entry
 	// to tell of the next.
 	step := uint32(1)
-	for n < len(blocks) {
+	slab := x.entries[first>>slabBits]
+	for i := len(blocks) - 1; i >= 0; i-- {
 		newer := first + step
-		if told := x.at(first).newer; told != newer {
+		if told := slab[first&(slabSize-1)].newer; told != newer {
 			if told == none {
 				break
 			}
 			newer, step = told, told-first
 		}
-		if x.at(newer).spot() != place(blocks[len(blocks)-1-n]) {
+		if newer>>slabBits != first>>slabBits {
+			slab = x.entries[newer>>slabBits]
+		}
+		if slab[newer&(slabSize-1)].spot() != place(blocks[i]) {
 			break
 		}
 		first = newer
