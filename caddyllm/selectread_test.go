@@ -41,10 +41,10 @@ func TestAnOllamaBodyThatIsCutMayAskForTheWhole(t *testing.T) {
 func TestAPromptThatIsScoredIsNotKeptWithItsSession(t *testing.T) {
 	l := newLookout(t, LLMPrefix{SessionHeader: "X-Session-Id"}, "a:1")
 	for asks, want := range map[string]struct{ home, unread, keeps bool }{
-		`"seed":1`:                     {true, false, true},
-		`"prompt_logprobs":0`:          {false, true, true},
-		`"echo":true,"logprobs":1`:     {false, true, true},
-		`"decoder_input_details":true`: {false, true, false},
+		`"seed":1`:                 {true, false, true},
+		`"prompt_logprobs":0`:      {false, true, true},
+		`"echo":true,"logprobs":1`: {false, true, true},
+		`"parameters":{"decoder_input_details":true}`: {false, true, false},
 	} {
 		r := httptest.NewRequest("POST", "/v1/completions", strings.NewReader(`{"prompt":"`+strings.Repeat("word ", 200)+`",`+asks+`}`))
 		r.Header.Set("X-Session-Id", "one")

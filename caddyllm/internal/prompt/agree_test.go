@@ -56,7 +56,7 @@ func expect(kind Kind, root *node, block int) (keyed, Status) {
 		return n
 	}
 	p := Prompt{Bytes: w.out.Len() + w.others, ExtraTokens: w.extra, Kind: w.kind}
-	p.Unread, p.Unkept = w.uncached(f)
+	p.Unread, p.Unkept, p.Background = w.rare(root, f[fSampling])
 	for from, to := range map[field]*uint64{fSession: &p.Session, fPrevious: &p.Previous} {
 		if n := f[from]; n.is('"') && n.text != "" {
 			*to = xxhash.Sum64String(shortestForm(n.text))
@@ -100,34 +100,32 @@ func expect(kind Kind, root *node, block int) (keyed, Status) {
 	return keyed{p, wholeOf(&c, seed)}, OK
 }
 
-// uncached is the scanner's, from a tree.
-func (w *twin) uncached(f map[field]*node) (unread, unkept bool) {
-	anywhere := func(from field) *node {
-		n := f[from]
-		if v := f[fSampling]; !n.says() && v.is('{') {
-			for i, key := range v.keys {
-				if topField([]byte(key)) == from && v.members[i].says() {
-					n = v.members[i]
-				}
+// rare is the scanner's, from a tree.
+func (w *twin) rare(root, sampling *node) (unread, unkept, background bool) {
+	f := fieldsOf(root, rareFieldOf)
+	reads := func(n *node, raw string) bool { return n != nil && n.raw == raw }
+	background = w.kind == Responses && reads(f[rBackground], "true")
+	if sampling.is('{') {
+		for of, n := range fieldsOf(sampling, rareFieldOf) {
+			if own := f[of]; of > rEverywhere && !own.says() && n.says() {
+				f[of] = n
 			}
 		}
-		return n
 	}
-	reads := func(n *node, raw string) bool { return n != nil && n.raw == raw }
-	if skip := anywhere(fSkipReading); skip.says() {
-		return reads(skip, "true"), false
+	switch {
+	case f[rSkipReading].says():
+		unread = reads(f[rSkipReading], "true")
+	case f[rPromptLogprobs].says():
+		unread = true
+	case reads(f[rEcho], "true"):
+		unread = w.kind == Chat || f[rLogprobs].says()
+	case reads(f[rReturnLogprob], "true") && reads(f[rLogprobStart], "0") || reads(f[rCachePrompt], "false"):
+		unread = true
+	default:
+		unkept = reads(f[rInputDetails], "true")
+		unread = unkept
 	}
-	if anywhere(fPromptLogprobs).says() {
-		return true, false
-	}
-	if reads(f[fEcho], "true") {
-		return w.kind == Chat || f[fLogprobs].says(), false
-	}
-	if reads(f[fReturnLogprob], "true") && reads(f[fLogprobStart], "0") || reads(f[fCachePrompt], "false") {
-		return true, false
-	}
-	unkept = reads(anywhere(fInputDetails), "true")
-	return unkept, unkept
+	return unread, unkept, background
 }
 
 // likeness reports whether both read the body's text the same way:
@@ -157,7 +155,7 @@ func samePrompt(a, b keyed) bool {
 	}
 	return a.whole == b.whole && a.Bytes == b.Bytes && a.ExtraTokens == b.ExtraTokens && a.Model == b.Model && a.MaxTokens == b.MaxTokens &&
 		a.Kind == b.Kind && a.Session == b.Session && a.Previous == b.Previous &&
-		a.N == b.N && a.Stream == b.Stream && a.Whole == b.Whole && a.Unread == b.Unread && a.Unkept == b.Unkept
+		a.N == b.N && a.Stream == b.Stream && a.Whole == b.Whole && a.Unread == b.Unread && a.Unkept == b.Unkept && a.Background == b.Background
 }
 
 // compare checks one body against the twin, and its heads against each other.
@@ -220,7 +218,7 @@ var seeds = []string{
 	`{"documents":[{"text":"","content":[],"image":"AA"}],"query":"q"}`,
 	`{"prompt":"a","echo":true,"logprobs":0,"prompt_logprobs":null,"cache_prompt":false}`, `{"messages":[{"content":"a"}],"echo":true,"prompt_logprobs":0}`,
 	`{"text":"a","return_logprob":true,"logprob_start_len":0,"sampling_params":{"skip_reading_prefix_cache":false,"prompt_logprobs":1}}`,
-	`{"inputs":"a","parameters":{"decoder_input_details":true}}`,
+	`{"inputs":"a","parameters":{"decoder_input_details":true}}`, `{"input":"a","background":true}`,
 	`{"tools":[{"type":"namespace","name":"a","tools":[{"type":"namespace","name":"b","tools":[{"type":"namespace","name":"c","tools":[{"type":"namespace","name":"d","tools":[{"type":"namespace","name":"e","tools":[{"name":"f","x":1}]}]}]}]}]},{"type":"custom","name":"g","cache_control":1,"format":{}},{"type":"","name":"h","tools":7}],"input":[{"type":"tool_search_output","tools":[{"type":"namespace","name":"a","tools":[]}]},{"type":"function_call","name":"f","namespace":"n","arguments":""},{"type":"mcp_call","server_label":"s","name":"f"}]}`,
 	`{"safety_mode":"OFF","citation_options":{"mode":"off"},"strict_tools":true,"thinking":{"type":"enabled","token_budget":1},"tool_prompt":"p","guideline":"g","enable_thinking":false,"messages":[{"role":"assistant","tool_plan":"p","citations":[{"start":0}],"tool_calls":[{"function":{"name":"f","namespace":"n"}}]}]}`,
 	`{"text":"t","image_data":"i","audio_data":["a",null],"video_data":[{"url":"v"}]}`,

@@ -22,7 +22,7 @@
 // processors with AVX2, the other on all, fields.go knows the names, chat.go, tools.go and batch.go the shapes of
 // prompts, verbatim.go what is printed as it came, duplicates.go keys that come
 // twice, media.go, signed.go and estimate.go what is not text, billing.go a line that is no
-// part of the key, uncached.go who asks no cache, feed.go the canonical stream.
+// part of the key, rare.go how a prompt is to be served, feed.go the canonical stream.
 //
 // Known limits, all of which cost at most a less good choice of upstream:
 //   - Values outside the prompt, and schemas and arguments, are checked for

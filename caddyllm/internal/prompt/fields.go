@@ -17,14 +17,7 @@ const (
 	fMaxNewTokens
 	fSampling
 	fSession
-	fPromptLogprobs
-	fSkipReading
-	fEcho
-	fLogprobs
-	fReturnLogprob
-	fLogprobStart
-	fInputDetails
-	fCachePrompt
+	fRare
 	fMessages
 	fTools
 	fFunctions
@@ -93,22 +86,9 @@ func topField(name []byte) field {
 		return fSampling
 	case "session_id":
 		return fSession
-	case "prompt_logprobs":
-		return fPromptLogprobs
-	case "skip_reading_prefix_cache": // of vLLM's sampling_params
-		return fSkipReading
-	case "echo":
-		return fEcho
-	case "logprobs":
-		return fLogprobs
-	case "return_logprob": // SGLang's generate
-		return fReturnLogprob
-	case "logprob_start_len":
-		return fLogprobStart
-	case "decoder_input_details": // TGI's
-		return fInputDetails
-	case "cache_prompt": // llama.cpp's
-		return fCachePrompt
+	case "background", "echo", "logprobs", "return_logprob", "logprob_start_len", "cache_prompt", "prompt_logprobs", "skip_reading_prefix_cache",
+		"decoder_input_details": // all that rareFieldOf knows
+		return fRare
 	}
 	return promptField(name)
 }

@@ -43,6 +43,8 @@ type Prompt struct {
 	// Unread says that the engine doesn't look for the prompt in its prefix cache,
 	// and Unkept that it doesn't leave it there either.
 	Unread, Unkept bool
+	// Background says that the answer only accepts the request.
+	Background bool
 	// Kind is that of the request: what the path said or, for Invocations, what
 	// the body has.
 	Kind Kind
@@ -131,7 +133,7 @@ func (s *Scanner) prompt() Prompt {
 		Whole:       s.is(s.fields[fStream], "false"),
 		Kind:        s.kind,
 	}
-	p.Unread, p.Unkept = s.uncached()
+	s.rare(&p)
 	p.N = int(min(int64(p.N)*int64(s.prompts), math.MaxInt32))
 	p.ModelName = s.unquoted(s.fields[fModel], &s.model)
 	if len(p.ModelName) == 0 && s.PathModel != "" {

@@ -48,3 +48,16 @@ func TestAPromptThatIsScoredIsNotLookedForInTheCache(t *testing.T) {
 		}
 	}
 }
+
+// What is looked for in a second walk must be seen by the first.
+func TestTheFirstWalkSeesAllRareMembers(t *testing.T) {
+	seen := 0
+	for _, name := range []string{"background", "echo", "logprobs", "return_logprob", "logprob_start_len", "cache_prompt", "prompt_logprobs", "skip_reading_prefix_cache", "decoder_input_details"} {
+		if topField([]byte(name)) == fRare && rareFieldOf([]byte(name)) != rNone {
+			seen++
+		}
+	}
+	if want := int(nRareFields) - 2; seen != want { // but for rNone and rEverywhere
+		t.Errorf("%d names of %d are seen", seen, want)
+	}
+}
