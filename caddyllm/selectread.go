@@ -94,6 +94,7 @@ func routeRequest(s *prompt.Prompt) route.Request {
 		Stream:      s.Stream,
 		Partial:     s.Previous != 0,
 		Unread:      s.Unread,
+		Background:  s.Background,
 	}
 	if !s.Kind.Generates() || s.Unkept || s.Previous != 0 {
 		// It is work, but leaves nothing in the cache of KV blocks; or what it

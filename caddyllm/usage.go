@@ -94,14 +94,25 @@ func parseUsage(end []byte) *route.Usage {
 }
 
 // decodeUsage reads the object that data begins with, in the names of chat and
-// completions, of responses, or of messages.
+// completions, of responses, or of messages. A response that ran tools of the
+// engine's own was several prompts, each with the one before in it: of those it is
+// the first that the request has, and whose start was cached or not.
 func decodeUsage(data []byte) *route.Usage {
 	const absent = math.MinInt
 	prompt, completion, input, output := 0, 0, 0, 0
 	created, read, cached := 0, absent, absent
+	var prompts, hits turns
 	sound := true
 	whole := eachNumber(data, func(outer, key, number []byte) {
 		var into *int
+		if len(key) == 0 {
+			switch string(outer) {
+			case "input_tokens_per_turn":
+				into = prompts.next()
+			case "cached_tokens_per_turn":
+				into = hits.next()
+			}
+		}
 		switch string(key) {
 		case "prompt_tokens":
 			into = &prompt
@@ -130,6 +141,11 @@ func decodeUsage(data []byte) *route.Usage {
 	if !whole || !sound {
 		return nil
 	}
+	if prompts.count > 1 {
+		if input, cached = prompts.first, absent; hits.count > 0 {
+			cached = hits.first
+		}
+	}
 	usage := &route.Usage{}
 	for _, n := range [...]int{read, cached} {
 		if n != absent {
@@ -147,6 +163,16 @@ func decodeUsage(data []byte) *route.Usage {
 		return nil // not numbers to learn from
 	}
 	return usage
+}
+
+// turns are a list's numbers, of which the first matters.
+type turns struct{ first, other, count int }
+
+func (t *turns) next() *int {
+	if t.count++; t.count == 1 {
+		return &t.first
+	}
+	return &t.other
 }
 
 // tokensIn reads a number of tokens. Not every server writes it without a point.

@@ -39,6 +39,18 @@ func TestUsageOfAnswers(t *testing.T) {
 			"responses", `{"output":[],"usage":{"input_tokens":40,"input_tokens_details":{"cached_tokens":32},"output_tokens":7,"total_tokens":47}}`,
 			&route.Usage{PromptTokens: 40, CompletionTokens: 7, CachedTokens: 32, CachedKnown: true, Form: route.FormResponse},
 		},
+		{
+			"a response that ran tools", `{"usage":{"input_tokens":9100,"input_tokens_details":{"cached_tokens":6000,"input_tokens_per_turn":[3000,3050,3050],"cached_tokens_per_turn":[16,2992,2992]},"output_tokens":60,"output_tokens_details":{"reasoning_tokens":9,"output_tokens_per_turn":[20,20,20]}}}`,
+			&route.Usage{PromptTokens: 3000, CompletionTokens: 60, CachedTokens: 16, CachedKnown: true, Form: route.FormResponse},
+		},
+		{
+			"a response that ran tools, and doesn't tell what was cached when", `{"usage":{"input_tokens":6050,"input_tokens_details":{"cached_tokens":6000,"input_tokens_per_turn":[3000,3050]},"output_tokens":60}}`,
+			&route.Usage{PromptTokens: 3000, CompletionTokens: 60, Form: route.FormResponse},
+		},
+		{
+			"a response of one turn", `{"usage":{"input_tokens":90,"input_tokens_details":{"cached_tokens":64,"input_tokens_per_turn":[90],"cached_tokens_per_turn":[64]},"output_tokens":6}}`,
+			&route.Usage{PromptTokens: 90, CompletionTokens: 6, CachedTokens: 64, CachedKnown: true, Form: route.FormResponse},
+		},
 		{ // as vLLM 0.32 answers: input_tokens are those that the cache neither had nor has now
 			"messages", `{"type":"message","usage":{"input_tokens":2,"output_tokens":3,"cache_creation_input_tokens":64,"cache_read_input_tokens":128}}`,
 			&route.Usage{PromptTokens: 194, CompletionTokens: 3, CachedTokens: 128, CachedKnown: true, Form: route.FormMessage},

@@ -66,6 +66,9 @@ type Request struct {
 	// as vLLM doesn't where all tokens of a prompt are to be scored. What is held
 	// of it is no reason to go anywhere. What it computes is cached as ever.
 	Unread bool
+	// Background says that the answer only accepts the request, which is worked on
+	// after it.
+	Background bool
 	// Stream says that first bytes of the answer mark the first token. The
 	// first byte of an answer that isn't streamed comes with its last token.
 	Stream bool

@@ -27,6 +27,7 @@ type flight struct {
 	matched float64 // tokens, estimate
 	text    uint32  // bytes of the prompt that tokens are estimated from
 	unread  bool    // the engine doesn't look for it in its cache
+	later   bool    // its answer comes before the work
 	model   uint64
 	popular float64 // tokens that it begins with and one upstream can't carry; 0 without peers
 }
@@ -54,6 +55,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		matched:    t.matched,
 		text:       textBytes(q),
 		unread:     q.Unread,
+		later:      q.Background && !q.Stream,
 		model:      q.Model,
 		stream:     q.Stream,
 		sequences:  uint8(min(max(q.Sequences, 1), maxSequences)),
@@ -127,6 +129,12 @@ func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
 		return
 	}
 	u := f.up
+	if end == Completed && f.later && usage == nil {
+		// Accepted, which tells as little of the engine as a refusal.
+		u.probed = never
+		r.leave(now, place, f)
+		return
+	}
 	switch end {
 	case Completed:
 		u.well(now, f.sent)

@@ -49,6 +49,25 @@ func TestAPromptThatIsScoredIsNotLookedForInTheCache(t *testing.T) {
 	}
 }
 
+func TestAResponseInTheBackgroundSaysSo(t *testing.T) {
+	for _, c := range []struct {
+		kind Kind
+		body string
+		want bool
+	}{
+		{Responses, `{"input":"a","background":true}`, true},
+		{Responses, `{"background":true,"input":"a","echo":1}`, true},
+		{Responses, `{"input":"a","background":false}`, false},
+		{Responses, `{"input":"a","background":null}`, false},
+		{Responses, `{"input":"a","metadata":{"background":true}}`, false},
+		{Chat, `{"messages":[{"role":"user","content":"a"}],"background":true}`, false},
+	} {
+		if p := scanned(t, c.kind, c.body); p.Background != c.want {
+			t.Errorf("%v %s: background is %t, want %t", c.kind, c.body, p.Background, c.want)
+		}
+	}
+}
+
 // What is looked for in a second walk must be seen by the first.
 func TestTheFirstWalkSeesAllRareMembers(t *testing.T) {
 	seen := 0
