@@ -33,8 +33,9 @@ func newTable() *cobra.Command {
 		Short: "Judges llm_prefix by oracles and rivals over all workloads and sizes, against bounds",
 		Long: `Judges llm_prefix by oracles and rivals: nine workloads, 4 to 64 replicas, at 55
 and 90 % of the knee, engines that come, go, slow down and restart, metrics that
-are missing or lie, several gateways. Prints tables of ratios and then each
-bound with ok or MISSED; the exit status is 1 if one is missed.
+are missing or lie, answers without usage, several gateways. Prints tables of
+ratios and then each bound with ok or MISSED; the exit status is 1 if one is
+missed.
 
 Workloads whose file isn't in the data folder are left out, and so are cells for
 which there is no time; both are said. The first seed of everything comes before the

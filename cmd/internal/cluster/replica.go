@@ -16,6 +16,7 @@ type replica struct {
 	reached bool // proxies can connect to it
 	healthy bool // proxies think so
 	lies    lies // about its metrics
+	silent  bool // its answers tell nothing of their tokens
 	stopped rivals.Page
 }
 

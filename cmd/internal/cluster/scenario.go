@@ -112,6 +112,11 @@ var scenarios = []scenario{
 	{name: "metrics-frozen", about: "pages stay as they were at the first scrape", begin: wrong(lies{frozen: true}, everyone)},
 	{name: "metrics-zero", about: "pages say 0 of everything but the capacity", begin: wrong(lies{zero: true}, everyone)},
 	{name: "metrics-lying", about: "one engine claims to be idle", begin: wrong(lies{idle: true}, firstOnly)},
+	{name: "usage-missing", about: "no answer tells of its tokens, as streams whose clients don't ask for it", begin: func(all []*replica) {
+		for _, r := range all {
+			r.silent = true
+		}
+	}},
 	{name: "capacity-quarter", about: "pages tell a quarter of the capacity", begin: wrong(lies{capacity: 0.25}, everyone)},
 	{name: "capacity-half", about: "pages tell half of the capacity", begin: wrong(lies{capacity: 0.5}, everyone)},
 	{name: "capacity-double", about: "pages tell twice the capacity", begin: wrong(lies{capacity: 2}, everyone)},

@@ -156,9 +156,11 @@ func (s *sim) heard(outputs []simengine.Output) {
 			p.FirstToken(s.now, o.ID)
 		}
 		if o.Finished {
-			p.End(s.now, o.ID, rivals.Completed, &rivals.Usage{
-				PromptTokens: o.PromptTokens, OutputTokens: o.GeneratedTokens, CachedTokens: o.CachedTokens,
-			})
+			usage := &rivals.Usage{PromptTokens: o.PromptTokens, OutputTokens: o.GeneratedTokens, CachedTokens: o.CachedTokens}
+			if s.replicas[j.up].silent {
+				usage = nil
+			}
+			p.End(s.now, o.ID, rivals.Completed, usage)
 			s.ended(j)
 		}
 	}

@@ -118,8 +118,10 @@ func parts(short bool) []part {
 }
 
 var (
-	changes    = []variant{{scenario: "join"}, {scenario: "die"}, {scenario: "slow"}, {scenario: "restart"}}
-	metrics    = []variant{{}, {scenario: "metrics-missing"}, {scenario: "metrics-frozen"}, {scenario: "metrics-zero"}, {scenario: "metrics-lying"}}
+	changes = []variant{{scenario: "join"}, {scenario: "die"}, {scenario: "slow"}, {scenario: "restart"}}
+	metrics = []variant{
+		{}, {scenario: "metrics-missing"}, {scenario: "metrics-frozen"}, {scenario: "metrics-zero"}, {scenario: "metrics-lying"}, {scenario: "usage-missing"},
+	}
 	capacities = []variant{{}, {scenario: "capacity-half"}, {scenario: "capacity-double"}}
 	gateways   = []variant{
 		{}, {name: "2 pinned", proxies: 2}, {name: "2 split", proxies: 2, split: true},

@@ -200,7 +200,7 @@ func TestBoundsAreAllThere(t *testing.T) {
 		"worst cell, mean TTFT to the best rival", "worst cell, p99 TTFT to the best rival",
 		"all workloads and sizes, mean TTFT to random", "all workloads and sizes, p99 TTFT to lpwl", "mean TPOT to least_conn",
 		"join, mean", "die, mean", "slow, mean", "restart, mean",
-		"metrics-missing, mean", "metrics-frozen, mean", "metrics-zero, mean", "metrics-lying, mean", "capacity-half, mean", "capacity-double, mean",
+		"metrics-missing, mean", "metrics-frozen, mean", "metrics-zero, mean", "metrics-lying, mean", "usage-missing, mean", "capacity-half, mean", "capacity-double, mean",
 		"gateways 2 pinned, mean TTFT to oracle", "gateways 2 split, mean TTFT to oracle", "gateways 2 split, mean TTFT to the next policy",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -74,7 +74,7 @@ type Policy interface {
 	// Pick returns a place in targets, of which there is at least one.
 	Pick(now time.Duration, q *Request, targets []Target) int
 	// FirstToken and End are told of requests picked before, each at most once;
-	// usage is nil unless the answer is complete.
+	// usage is nil unless the answer is complete and tells of it.
 	FirstToken(now time.Duration, id uint64)
 	End(now time.Duration, id uint64, o Outcome, usage *Usage)
 	// Scraped is told what a page said, page nil where it couldn't be had.
