@@ -221,6 +221,7 @@ var seeds = []string{
 	`{"inputs":"a","parameters":{"decoder_input_details":true}}`, `{"input":"a","background":true}`,
 	`{"tools":[{"type":"namespace","name":"a","tools":[{"type":"namespace","name":"b","tools":[{"type":"namespace","name":"c","tools":[{"type":"namespace","name":"d","tools":[{"type":"namespace","name":"e","tools":[{"name":"f","x":1}]}]}]}]}]},{"type":"custom","name":"g","cache_control":1,"format":{}},{"type":"","name":"h","tools":7}],"input":[{"type":"tool_search_output","tools":[{"type":"namespace","name":"a","tools":[]}]},{"type":"function_call","name":"f","namespace":"n","arguments":""},{"type":"mcp_call","server_label":"s","name":"f"}]}`,
 	`{"safety_mode":"OFF","citation_options":{"mode":"off"},"strict_tools":true,"thinking":{"type":"enabled","token_budget":1},"tool_prompt":"p","guideline":"g","enable_thinking":false,"messages":[{"role":"assistant","tool_plan":"p","citations":[{"start":0}],"tool_calls":[{"function":{"name":"f","namespace":"n"}}]}]}`,
+	`{"messages":[{"content":[{"type":"search_result","title":"t","source":"s","content":[{"text":"a"}],"cache_control":1},{"type":"search_result","content":""},{"content":[{"content":[{"content":[{"content":[{"type":"search_result","content":"a"}]}]}]}]}]}]}`,
 	`{"text":"t","image_data":"i","audio_data":["a",null],"video_data":[{"url":"v"}]}`,
 }
 

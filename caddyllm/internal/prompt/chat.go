@@ -339,6 +339,8 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 		s.embeds(f[pEmbeds])
 	case s.first(f[pThinking]) == '"' && s.says(f[pThinking]):
 		s.reading(lReasoning, f[pThinking])
+	case s.tells(f[pContent]) && string(s.headOf(f[pType])) == "search_result": // SGLang shows its title and source too
+		s.unknown(v, noted)
 	case s.tells(f[pContent]) && nesting < maxNesting: // a tool's result
 		s.mark(lOutput)
 		s.labelled(lID, f[pID])
@@ -352,15 +354,23 @@ func (s *Scanner) part(v span, joined bool, nesting int) bool {
 	case s.media(&f):
 	case s.says(f[pInput]) && s.says(f[pName]): // of a tool that takes nothing
 		s.use(&f)
-	case !v.cut(): // cut before it showed what it is
-		if s.found = true; noted&(1<<pCache) == 0 {
-			s.labelled(lUnknown, v)
-			break
-		}
-		s.mark(lUnknown)
-		s.without(v, func(name []byte) bool { return partFieldOf(name) == pCache })
+	default:
+		s.unknown(v, noted)
 	}
 	return false
+}
+
+// unknown feeds a part as it came. One that is cut hasn't shown yet what it is.
+func (s *Scanner) unknown(v span, noted uint64) {
+	if v.cut() {
+		return
+	}
+	if s.found = true; noted&(1<<pCache) == 0 {
+		s.labelled(lUnknown, v)
+		return
+	}
+	s.mark(lUnknown)
+	s.without(v, func(name []byte) bool { return partFieldOf(name) == pCache })
 }
 
 // textual reports whether a part with a text has nothing else to say, and isn't of

@@ -52,6 +52,8 @@
 //     been computed anew anywhere.
 //   - Of how a model shall think its budget of tokens isn't in the key: engines cut
 //     thoughts off by it, and templates seldom tell it.
-//   - Nor is what stands behind a prompt, such as a suffix.
+//   - How pictures and videos are cut up is in it by the names that vLLM has for
+//     that, mm_processor_kwargs and media_io_kwargs, only.
+//   - What stands behind a prompt, such as a suffix, is not in it.
 //   - UTF-16 bodies, which Python accepts, count as broken.
 package prompt

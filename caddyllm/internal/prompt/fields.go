@@ -336,6 +336,7 @@ func toolFieldOf(name []byte) toolField {
 	case "tools": // of a namespace
 		return tTools
 	case "headers", "authorization", // for an MCP server, and new each hour
+		"container", "vector_store_ids", "user_location", // of a session or a user; vLLM and SGLang know such tools by type
 		"cache_control": // Anthropic's
 		return tPassing
 	}

@@ -62,23 +62,23 @@ var shapes = []shape{
 	},
 	{
 		name: "responses", kind: Responses,
-		body: `{"model":"m","instructions":"HEAD","max_output_tokens":9,"store":false,"reasoning":{"effort":"low","summary":"auto"},"tools":[{"type":"function","name":"f","parameters":{"a":1}},{"type":"web_search","size":"low"}],
+		body: `{"model":"m","instructions":"HEAD","max_output_tokens":9,"store":false,"reasoning":{"effort":"low","summary":"auto"},"tools":[{"type":"function","name":"f","parameters":{"a":1}},{"type":"web_search","size":"low","user_location":{"city":"Rome"}},{"type":"code_interpreter","container":"cntr_1"},{"type":"file_search","vector_store_ids":["vs_1"],"max_num_results":5}],
 			"input":[{"type":"message","id":"msg_1","status":"completed","role":"user","content":[{"type":"input_text","text":"ask"},{"type":"input_image","image_url":"http://x/1","detail":"auto"}]},
 			{"type":"reasoning","summary":[{"type":"summary_text","text":"thus"}],"encrypted_content":"ENC"},{"type":"function_call","call_id":"k1","name":"f","arguments":"{}"},
 			{"type":"function_call_output","call_id":"k1","output":"42"},{"type":"web_search_call","id":"ws_1","action":{"query":"q"}},{"role":"user","content":"TAIL"}]}`,
-		front:  []string{`"effort":"low"`, `"effort":"high"`, `"a":1`, `"a":2`, `"size":"low"`, `"size":"high"`, `"name":"f","parameters"`, `"name":"g","parameters"`},
+		front:  []string{`"effort":"low"`, `"effort":"high"`, `"a":1`, `"a":2`, `"size":"low"`, `"size":"high"`, `"code_interpreter"`, `"local_shell"`, `"max_num_results":5`, `"max_num_results":6`, `"name":"f","parameters"`, `"name":"g","parameters"`},
 		behind: []string{`"ask"`, `"asks"`, `http://x/1`, `http://x/2`, `"thus"`, `"so"`, `"ENC"`, `"END"`, `"name":"f","arguments"`, `"name":"g","arguments"`, `"{}"`, `"{ }"`, `"42"`, `"43"`, `"query":"q"`, `"query":"r"`, `"call_id":"k1","output"`, `"call_id":"k2","output"`},
-		none:   []string{`"max_output_tokens":9`, `"max_output_tokens":8`, `"store":false`, `"store":true`, `"id":"msg_1"`, `"id":"msg_2"`, `"completed"`, `"incomplete"`, `"detail":"auto"`, `"detail":"low"`, `"effort":"low","summary":"auto"`, `"summary":"auto","effort":"low"`},
+		none:   []string{`"Rome"`, `"Oslo"`, `"cntr_1"`, `{"type":"auto"}`, `"vs_1"`, `"vs_2"`, `"vector_store_ids":["vs_1"],`, ``, `"max_output_tokens":9`, `"max_output_tokens":8`, `"store":false`, `"store":true`, `"id":"msg_1"`, `"id":"msg_2"`, `"completed"`, `"incomplete"`, `"detail":"auto"`, `"detail":"low"`, `"effort":"low","summary":"auto"`, `"summary":"auto","effort":"low"`},
 	},
 	{
 		name: "messages", kind: Messages,
 		body: `{"model":"m","max_tokens":9,"metadata":{"user_id":"u"},"system":[{"type":"text","text":"HEAD","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"ls","description":"lists","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}],
 			"messages":[{"role":"user","content":[{"type":"text","text":"q"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},
 			{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"tool_use","id":"t1","name":"ls","input":{"dir":"a","all":true}}]},
-			{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"files"}]}]},{"role":"user","content":"TAIL"}]}`,
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"files"},{"type":"search_result","title":"found","source":"http://s/1","content":[{"type":"text","text":"page"}],"cache_control":{"type":"ephemeral"}}]}]},{"role":"user","content":"TAIL"}]}`,
 		front:  []string{`"name":"ls","description"`, `"name":"la","description"`, `"lists"`, `"shows"`, `"input_schema":{"type":"object"}`, `"input_schema":{"type":"array"}`},
-		behind: []string{`"q"`, `"r"`, `"AAAA"`, `"AAAB"`, `"hm"`, `"mh"`, `"id":"t1"`, `"id":"t2"`, `"name":"ls","input"`, `"name":"rm","input"`, `"dir":"a"`, `"dir":"b"`, `"dir":"a","all":true`, `"all":true,"dir":"a"`, `"files"`, `"file"`, `"tool_use_id":"t1"`, `"tool_use_id":"t3"`},
-		none:   []string{`"max_tokens":9`, `"max_tokens":8`, `"user_id":"u"`, `"user_id":"v"`, `"sig"`, `"gis"`, `"media_type":"image/png"`, `"media_type":"image/gif"`},
+		behind: []string{`"q"`, `"r"`, `"AAAA"`, `"AAAB"`, `"hm"`, `"mh"`, `"id":"t1"`, `"id":"t2"`, `"name":"ls","input"`, `"name":"rm","input"`, `"dir":"a"`, `"dir":"b"`, `"dir":"a","all":true`, `"all":true,"dir":"a"`, `"files"`, `"file"`, `"found"`, `"lost"`, `http://s/1`, `http://s/2`, `"page"`, `"leaf"`, `"tool_use_id":"t1"`, `"tool_use_id":"t3"`},
+		none:   []string{`,"cache_control":{"type":"ephemeral"}}]}]},{"role":"user","content":"TAIL"`, `}]}]},{"role":"user","content":"TAIL"`, `"max_tokens":9`, `"max_tokens":8`, `"user_id":"u"`, `"user_id":"v"`, `"sig"`, `"gis"`, `"media_type":"image/png"`, `"media_type":"image/gif"`},
 	},
 	{
 		name: "messages with an effort", kind: Messages,
@@ -293,7 +293,7 @@ func dress(b *strings.Builder, r *rand.Rand, n *node, fixed bool) {
 	case '{':
 		// What an engine's own tool is told, or tells, is fed as it stands.
 		fixed = fixed || slices.ContainsFunc(n.keys, func(key string) bool {
-			return slices.Contains([]string{"size", "action", "allowed_tools", "author", "format", "document", "display_width_px", "allowed_domains"}, key)
+			return slices.Contains([]string{"size", "action", "allowed_tools", "author", "format", "document", "display_width_px", "allowed_domains", "title", "container", "max_num_results"}, key)
 		})
 		order := r.Perm(len(n.keys))
 		if fixed {

@@ -164,7 +164,7 @@ func (w *twin) tool(n *node, nesting int, inner bool) {
 		keys, members := n.unique()
 		shown := &node{kind: '{'}
 		for i, m := range members {
-			if keys[i] != "headers" && keys[i] != "authorization" && keys[i] != "cache_control" {
+			if !slices.Contains([]string{"headers", "authorization", "container", "vector_store_ids", "user_location", "cache_control"}, keys[i]) {
 				shown.keys, shown.members = append(shown.keys, keys[i]), append(shown.members, m)
 			}
 		}
@@ -372,6 +372,8 @@ func (w *twin) part(n *node, joined bool, nesting int) bool {
 		w.mark('o')
 		w.labelled('d', f[pID])
 		w.found = true
+	case f[pContent].tells() && kind == "search_result":
+		w.unknown(n)
 	case f[pContent].tells() && nesting < 4:
 		w.mark('o')
 		w.labelled('d', f[pID])
@@ -382,16 +384,20 @@ func (w *twin) part(n *node, joined bool, nesting int) bool {
 	case f[pInput].says() && f[pName].says():
 		w.use(f)
 	default:
-		shown := &node{kind: '{'}
-		keys, members := n.unique()
-		for i, m := range members {
-			if keys[i] != "cache_control" {
-				shown.keys, shown.members = append(shown.keys, keys[i]), append(shown.members, m)
-			}
-		}
-		w.reading('x', shown)
+		w.unknown(n)
 	}
 	return false
+}
+
+func (w *twin) unknown(n *node) {
+	shown := &node{kind: '{'}
+	keys, members := n.unique()
+	for i, m := range members {
+		if keys[i] != "cache_control" {
+			shown.keys, shown.members = append(shown.keys, keys[i]), append(shown.members, m)
+		}
+	}
+	w.reading('x', shown)
 }
 
 func (w *twin) use(f map[partField]*node) {
