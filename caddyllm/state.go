@@ -120,8 +120,8 @@ func (s *state) view(now time.Time) ([]route.Upstream, route.Index) {
 }
 
 // Scraped implements scrape.Sink.
-func (s *state) Scraped(r scrape.Result) {
-	s.learn(&r)
+func (s *state) Scraped(r scrape.Result) (next time.Duration) {
+	next = s.learn(&r)
 	if r.First { // several states may share a scrape
 		metrics.scraped(r.Upstream, r.Reason, r.Took)
 	}
@@ -135,9 +135,11 @@ func (s *state) Scraped(r scrape.Result) {
 	default:
 		logger().Warn("upstream's load is unknown; routing by own traffic", upstream, zap.String("reason", r.Reason))
 	}
+	return next
 }
 
-func (s *state) learn(r *scrape.Result) {
+func (s *state) learn(r *scrape.Result) (next time.Duration) {
+	next = r.Every
 	defer func() {
 		if recover() != nil {
 			caught(logger(), inScrape)
@@ -151,6 +153,7 @@ func (s *state) learn(r *scrape.Result) {
 	} else {
 		s.router.ScrapeFailed(time.Now(), r.Upstream)
 	}
+	return s.router.ScrapeEvery(time.Now(), r.Every)
 }
 
 // logger is asked for anew each time: the state outlives the config whose

@@ -8,6 +8,7 @@ import "time"
 type peers struct {
 	own, foreign float64 // requests at an upstream, sums over the last pages
 	pages        int
+	seenAt       time.Duration // when a page that moved last showed any of theirs, never if none did
 
 	each spread // how large requests are
 
@@ -54,7 +55,7 @@ const (
 )
 
 func newPeers() peers {
-	return peers{sharing: guessFirst, owning: guessFirst, ending: guessFirst, begun: guessFirst}
+	return peers{seenAt: never, sharing: guessFirst, owning: guessFirst, ending: guessFirst, begun: guessFirst}
 }
 
 func (p *peers) note(own int, foreign others) {
@@ -77,12 +78,36 @@ func (r *Router) noteLoad(u *upstream, now time.Duration) {
 		return
 	}
 	r.peers.note(u.inFlight(), u.brought)
+	if shown := u.foreign; u.still == 0 && shown.waiting+shown.running >= 1 {
+		r.peers.seenAt = now
+	}
 	// A page is of a moment that we know but roughly, and shows less than we have
 	// now as often as more. A mean needs no more.
 	own := float64(u.inFlight())
 	all := min(u.load.Waiting.Value+u.load.Running.Value, maxForeign)
 	u.theirs += (1 - companyMemory) * (all - own - u.theirs)
 	u.theirsMost = max(all, u.theirsMost*companyFalls)
+}
+
+const (
+	// soonerFor is for how long after a page that showed requests of others more
+	// of them are expected.
+	soonerFor = 10 * time.Second
+	// sooner is how many times as often pages are asked for meanwhile, and soonest
+	// the interval below which that isn't done. Each 100 ms isn't better than each
+	// 250 ms in replays of two gateways.
+	sooner  = 4
+	soonest = 250 * time.Millisecond
+)
+
+// ScrapeEvery is the time until an upstream's next scrape, where every is what it is
+// for one gateway alone. It is less while pages show requests of others: then they
+// tell what nothing else does. One that stands still shows nothing.
+func (r *Router) ScrapeEvery(at time.Time, every time.Duration) time.Duration {
+	if since := r.clock.at(at) - r.peers.seenAt; since < 0 || since >= soonerFor {
+		return every
+	}
+	return max(every/sooner, min(every, soonest))
 }
 
 // company is what peers have at an upstream.

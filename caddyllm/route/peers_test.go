@@ -54,6 +54,34 @@ func TestGatewaysAgreeOnAnOwnerWithoutAWord(t *testing.T) {
 	}
 }
 
+// While pages show requests of others they are asked for more often, and for a while
+// after; where they show none, or stand still, as often as ever.
+func TestPagesAreAskedForMoreOftenWhileTheyShowOthers(t *testing.T) {
+	d := newDesk(t, 2)
+	want := func(when string, every, want time.Duration) {
+		t.Helper()
+		if got := d.r.ScrapeEvery(d.now, every); got != want {
+			t.Errorf("%s: pages are asked for each %v, want %v", when, got, want)
+		}
+	}
+	want("before any page", time.Second, time.Second)
+	d.pick(prompt("own", 1, 0, 2))
+	for i := range 2 {
+		d.scrape(i, 0, float64(d.r.upstreams[i].inFlight()))
+	}
+	want("alone", time.Second, time.Second)
+	d.now = d.now.Add(time.Second)
+	d.scrape(1, 0, 9)
+	want("beside others", time.Second, 250*time.Millisecond)
+	want("beside others", 20*time.Second, 5*time.Second)
+	want("beside others", 100*time.Millisecond, 100*time.Millisecond)
+	for range 11 {
+		d.now = d.now.Add(time.Second)
+		d.scrape(1, 0, 9)
+	}
+	want("where the page stands still", time.Second, time.Second)
+}
+
 // A gateway that is alone, and one beside which a stray request is seen, own
 // all that they know of.
 func TestAloneThereIsNoOwner(t *testing.T) {

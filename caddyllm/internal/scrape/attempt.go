@@ -34,7 +34,8 @@ type attempt struct {
 	start   time.Time
 	ctx     context.Context
 	cancel  context.CancelFunc
-	dropped bool // its owner is gone; guarded by the poller's mutex
+	dropped bool          // its owner is gone; guarded by the poller's mutex
+	sooner  time.Duration // than the interval, as sinks want the next one; 0 if they don't
 }
 
 // run scrapes, tells the sinks, and queues the target again.
@@ -75,6 +76,7 @@ func (p *Poller) tell(s *attempt, r Result) {
 	var to []listener
 	if !s.dropped {
 		to = s.target.listeners()
+		r.Every = s.target.interval()
 		r.Changed = s.target.changed(time.Now(), r.Reason)
 	}
 	p.mu.Unlock()
@@ -82,13 +84,16 @@ func (p *Poller) tell(s *attempt, r Result) {
 		r.Upstream = l.upstream
 		r.First = i == 0
 		r.Changed = r.Changed && r.First
-		p.report(l.sink, r)
+		if next := p.report(l.sink, r); next < r.Every && (s.sooner == 0 || next < s.sooner) {
+			s.sooner = max(next, minInterval)
+		}
 	}
 }
 
-func (p *Poller) report(to Sink, r Result) {
+func (p *Poller) report(to Sink, r Result) (next time.Duration) {
+	next = r.Every // also after a panic
 	defer p.survive()
-	to.Scraped(r)
+	return to.Scraped(r)
 }
 
 // survive, deferred, counts a panic and ends it there.
@@ -117,7 +122,7 @@ func (p *Poller) finish(s *attempt, reason string) {
 	default:
 		t.fails++
 	}
-	pause := p.pause(t)
+	pause := p.pause(t, s.sooner)
 	t.due = s.start.Add(pause)
 	// A page that takes an interval to render must not be asked for all the
 	// time.
@@ -127,10 +132,14 @@ func (p *Poller) finish(s *attempt, reason string) {
 	p.enqueue(t)
 }
 
-// pause is the time from the start of a target's last scrape to its next.
-func (p *Poller) pause(t *target) time.Duration {
+// pause is the time from the start of a target's last scrape to its next. After one
+// that failed nobody gets it sooner.
+func (p *Poller) pause(t *target, sooner time.Duration) time.Duration {
 	interval := t.interval()
 	d := interval
+	if t.fails == 0 && sooner > 0 {
+		d = min(interval, sooner)
+	}
 	if t.fails > 1 {
 		factor := min(1<<min(t.fails-1, 10), maxBackoffFactor)
 		d = max(interval, min(interval*time.Duration(factor), maxBackoff))

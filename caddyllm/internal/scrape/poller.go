@@ -15,8 +15,11 @@ import (
 )
 
 // Sink takes what scrapes came to. Scraped is called concurrently, but never
-// for an upstream that nobody has asked for in the sink's name.
-type Sink interface{ Scraped(Result) }
+// for an upstream that nobody has asked for in the sink's name. It returns when
+// the next scrape is wanted, by the start of this one: at Result.Every, or sooner.
+type Sink interface {
+	Scraped(Result) (next time.Duration)
+}
 
 // Result is what one scrape of one upstream came to.
 type Result struct {
@@ -25,6 +28,7 @@ type Result struct {
 	Reason   string              // why it failed, a Reason constant; empty if it didn't
 	Status   int                 // of the answer; 0 if there was none
 	Took     time.Duration
+	Every    time.Duration // the interval that is asked for
 	// Changed says that Reason is another than before, and worth a word: an
 	// upstream that is away for a day is told of once, and one that comes and
 	// goes all the time not each time. Of several sinks, one is told so.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -28,15 +29,20 @@ type event struct {
 type recorder struct {
 	mu     sync.Mutex
 	events []event
+	sooner atomic.Int64 // nanoseconds to the next scrape, if above 0
 }
 
 // Scraped implements Sink.
-func (r *recorder) Scraped(res Result) {
+func (r *recorder) Scraped(res Result) time.Duration {
 	e := event{id: res.Upstream, reason: res.Reason, at: time.Now(), status: res.Status, changed: res.Changed}
 	if res.Page != nil {
 		e.waiting = res.Page.Load.Waiting.Value
 	}
 	r.add(e)
+	if next := time.Duration(r.sooner.Load()); next > 0 {
+		return next
+	}
+	return res.Every
 }
 
 // ask sets a job that tells r.
@@ -132,6 +138,38 @@ func TestScrapesAtOnceAndThenEachInterval(t *testing.T) {
 		}
 		if same {
 			t.Error("all pauses are alike, want jitter")
+		}
+	})
+}
+
+// Who hears a page may want the next one sooner than the interval, for as long as it
+// says so; below the least interval, and after a failure, nobody gets it.
+func TestASinkMayWantTheNextPageSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, rec := run(t, Config{})
+		var down atomic.Bool
+		rec.ask(p, t, "a", time.Second, 0, func(ctx context.Context) (io.ReadCloser, int, error) {
+			if down.Load() {
+				return nil, 0, syscall.ECONNREFUSED
+			}
+			return answer(200, page)(ctx)
+		})
+		for _, c := range []struct {
+			next      time.Duration
+			down      bool
+			low, high int // scrapes in 10 s
+		}{
+			{250 * time.Millisecond, false, 36, 45},
+			{time.Millisecond, false, 170, 225},
+			{time.Minute, false, 9, 12},
+			{250 * time.Millisecond, true, 1, 4},
+			{0, false, 4, 12},
+		} {
+			rec.sooner.Store(int64(c.next))
+			down.Store(c.down)
+			before := len(rec.of("a"))
+			time.Sleep(10 * time.Second)
+			wantBetween(t, fmt.Sprintf("scrapes in 10 s where the next is wanted in %v", c.next), len(rec.of("a"))-before, c.low, c.high)
 		}
 	})
 }

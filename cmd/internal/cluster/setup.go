@@ -37,13 +37,8 @@ func (s *sim) setUp(maker Maker) error {
 			s.proxies[p].hears = hears
 			s.clock.TellTokens() // which costs as much as the rest of a replay
 		}
-		every := c.ScrapeInterval
-		if own, ok := policy.(rivals.Scraper); ok && own.ScrapeEvery() > 0 {
-			every = own.ScrapeEvery()
-		}
-		s.proxies[p].every = every
 		for u := range n {
-			s.plan(time.Duration(s.rng.Int64N(int64(every))), scrape, p, u)
+			s.plan(time.Duration(s.rng.Int64N(int64(s.scrapeEvery(p)))), scrape, p, u)
 		}
 	}
 	span := float64(s.load.Span) * s.stretch

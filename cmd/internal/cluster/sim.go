@@ -45,7 +45,6 @@ type sim struct {
 type proxy struct {
 	policy rivals.Policy
 	hears  rivals.Listener // the policy, if it is one
-	every  time.Duration   // between scrapes
 	pages  []*rivals.Page  // taken and not read yet, by engine
 }
 
@@ -114,7 +113,7 @@ func (s *sim) happen(k kind, a, b int) error {
 			s.plan(s.now+s.cfg.ScrapeDelay, deliver, a, b)
 		}
 		// A twentieth of jitter, so that no two proxies stay in step.
-		next := float64(s.proxies[a].every) * (0.95 + 0.1*s.rng.Float64())
+		next := float64(s.scrapeEvery(a)) * (0.95 + 0.1*s.rng.Float64())
 		s.plan(s.now+time.Duration(next), scrape, a, b)
 	case deliver:
 		p := &s.proxies[a]
@@ -128,6 +127,16 @@ func (s *sim) happen(k kind, a, b int) error {
 		return s.change(s.now, a)
 	}
 	return nil
+}
+
+// scrapeEvery is the time between a proxy's scrapes of an engine.
+func (s *sim) scrapeEvery(proxy int) time.Duration {
+	if own, ok := s.proxies[proxy].policy.(rivals.Scraper); ok {
+		if every := own.ScrapeEvery(s.now, s.cfg.ScrapeInterval); every > 0 {
+			return every
+		}
+	}
+	return s.cfg.ScrapeInterval
 }
 
 // heard tells the proxies what a step of an engine brought.

@@ -30,7 +30,7 @@ func newLLMDIndex(env Env, s settings) llmdIndex {
 }
 
 // ScrapeEvery is its own scrape interval.
-func (p *llmdIndex) ScrapeEvery() time.Duration { return p.scrape }
+func (p *llmdIndex) ScrapeEvery(time.Duration, time.Duration) time.Duration { return p.scrape }
 
 func (p *llmdIndex) Scraped(now time.Duration, up int, page *Page) {
 	p.book.Scraped(now, up, page)

@@ -89,6 +89,12 @@ func (p *llmPrefix) End(now time.Duration, id uint64, o Outcome, usage *Usage) {
 	delete(p.tickets, id)
 }
 
+// ScrapeEvery is less while others are about. A scrape that is planned isn't put
+// forward, as in Caddy.
+func (p *llmPrefix) ScrapeEvery(now, every time.Duration) time.Duration {
+	return p.router.ScrapeEvery(epoch.Add(now), every)
+}
+
 func (p *llmPrefix) Scraped(now time.Duration, upstream int, page *Page) {
 	at, id := epoch.Add(now), p.ids[upstream]
 	if page == nil {

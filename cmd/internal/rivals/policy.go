@@ -88,9 +88,11 @@ type Listener interface {
 	Token(now time.Duration, id uint64)
 }
 
-// Scraper is a Policy whose defaults have a scrape interval of their own; 0 is
-// that of the replay.
-type Scraper interface{ ScrapeEvery() time.Duration }
+// Scraper is a Policy that has a scrape interval of its own, asked for at each
+// scrape; 0 is that of the replay, which it is told.
+type Scraper interface {
+	ScrapeEvery(now, every time.Duration) time.Duration
+}
 
 // Env is what a policy is made from.
 type Env struct {

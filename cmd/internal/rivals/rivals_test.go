@@ -174,7 +174,7 @@ func TestLLMDQueueHasNoScale(t *testing.T) {
 	if up := b.serve(q); up != 1 {
 		t.Errorf("goes to %d, want 1 with nobody waiting", up)
 	}
-	if s := b.policy.(Scraper).ScrapeEvery(); s != 50*time.Millisecond {
+	if s := b.policy.(Scraper).ScrapeEvery(0, time.Second); s != 50*time.Millisecond {
 		t.Errorf("scrapes every %v", s)
 	}
 }
