@@ -211,8 +211,8 @@ func TestFC39GaugeFrozenAtAHighValue(t *testing.T) {
 	}
 	frozen := &Load{Waiting: Known(15), Running: Known(106), KVUsage: Known(0.99), PromptTokens: Known(1e6), OutputTokens: Known(1e5)}
 	moving := 0.0
-	minute := func(first *Load) (cold, warm int) {
-		end := d.now.Add(time.Minute)
+	during := func(span time.Duration, first *Load) (cold, all, warm int) {
+		end := d.now.Add(span)
 		for i := 0; d.now.Before(end); i++ {
 			if i%5 == 0 { // each second
 				d.r.Scraped(d.now, d.targets[0].ID, first)
@@ -226,24 +226,28 @@ func TestFC39GaugeFrozenAtAHighValue(t *testing.T) {
 				if d.serve(prompt(fmt.Sprint("warm", i/3%10), 20, i, 2)).Index == 0 {
 					warm++
 				}
-			} else if d.serve(prompt(fmt.Sprint("cold", d.now), 4)).Index == 0 {
-				cold++
+			} else {
+				if d.serve(prompt(fmt.Sprint("cold", d.now), 4)).Index == 0 {
+					cold++
+				}
+				all++
 			}
 			if d.now.Before(next) {
 				d.now = next
 			}
 		}
-		return cold, warm
+		return cold, all, warm
 	}
-	minute(frozen) // it was full at first; what it held may have moved
-	cold, warm := minute(frozen)
+	during(time.Minute, frozen) // it was full at first; what it held may have moved
+	cold, _, warm := during(time.Minute, frozen)
 	if cold+warm < 3 {
 		t.Errorf("in a minute the frozen upstream gets %d of 300 prompts: it is lost for good", cold+warm)
 	}
-	// Once the page moves, the share is as ever.
-	cold, _ = minute(&Load{Waiting: Known(0), Running: Known(0), PromptTokens: Known(1e6 + 1), OutputTokens: Known(1e5)})
-	if cold < 40 {
-		t.Errorf("after the page moved it gets %d of 200 cold prompts, want a third", cold)
+	// Once the page has moved for two scrapes, the share is as ever.
+	moved := &Load{Waiting: Known(0), Running: Known(0), PromptTokens: Known(1e6 + 1), OutputTokens: Known(1e5)}
+	during(2*time.Second, moved)
+	if cold, all, _ := during(30*time.Second, moved); cold*4 < all || cold*2 > all {
+		t.Errorf("after two scrapes of a page that moved it gets %d of %d cold prompts, want a third", cold, all)
 	}
 }
 
