@@ -142,8 +142,10 @@ func decodeUsage(data []byte) *route.Usage {
 		return nil
 	}
 	if prompts.count > 1 {
-		if input, cached = prompts.first, absent; hits.count > 0 {
-			cached = hits.first
+		// Where the first turn's hits aren't told, nothing is learned: silence would
+		// pass for none.
+		if input, cached = prompts.first, hits.first; hits.count == 0 {
+			input, cached = 0, absent
 		}
 	}
 	usage := &route.Usage{}

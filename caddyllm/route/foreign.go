@@ -32,7 +32,6 @@ const (
 // Scraped tells what an upstream's metrics page said.
 func (r *Router) Scraped(at time.Time, id string, l *Load) {
 	now := r.clock.at(at)
-	r.endLate(now)
 	u := r.upstream(now, id)
 	page := sane(*l)
 	first := u.scraped == never

@@ -129,16 +129,12 @@ func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
 		return
 	}
 	u := f.up
-	if end == Completed && f.later && usage == nil {
-		// Accepted, which tells as little of the engine as a refusal.
-		u.probed = never
-		r.leave(now, place, f)
-		return
-	}
 	switch end {
 	case Completed:
 		u.well(now, f.sent)
-		r.learnAnswer(now, f, usage)
+		if usage != nil || !f.later {
+			r.learnAnswer(now, f, usage)
+		}
 	case Failed:
 		u.fail(now)
 	case Rejected:

@@ -55,7 +55,6 @@ type Router struct {
 	rates   rates
 	apart   apart
 	ratesAt time.Duration
-	late    []late
 	popular popularity
 	answers answers
 	peers   peers
@@ -120,7 +119,6 @@ func (r *Router) Pick(at time.Time, q *Request, targets []Target) (Choice, bool)
 	}
 	now := r.clock.at(at)
 	r.sweep(now)
-	r.endLate(now)
 	r.meet(now, targets, true)
 	o := r.weigh(now, q, targets)
 	best := r.choose(q, &o)

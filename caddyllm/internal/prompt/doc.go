@@ -18,11 +18,12 @@
 // which are canonical as they stand; walks over what is of interest then step
 // over the rest, and feed the text in canonical order. Start reading with
 // Scanner.Scan (scan.go); survey.go, stops.go, lex.go and walk.go go through raw
-// JSON, stops_amd64.s and planes.go look at 64 bytes of it at a time, the one on
-// processors with AVX2, the other on all, fields.go knows the names, chat.go, tools.go and batch.go the shapes of
-// prompts, verbatim.go what is printed as it came, duplicates.go keys that come
-// twice, media.go, signed.go and estimate.go what is not text, billing.go a line that is no
-// part of the key, rare.go how a prompt is to be served, feed.go the canonical stream.
+// JSON; stops_amd64.s and planes.go look at 64 bytes of it at a time, the one on
+// processors with AVX2 and BMI1, the other on all others. fields.go knows the
+// names, chat.go, tools.go and batch.go the shapes of prompts, verbatim.go what is
+// printed as it came, duplicates.go keys that come twice, media.go, signed.go and
+// estimate.go what is not text, billing.go a line that is no part of the key,
+// rare.go how a prompt is to be served, feed.go the canonical stream.
 //
 // Known limits, all of which cost at most a less good choice of upstream:
 //   - Values outside the prompt, and schemas and arguments, are checked for
