@@ -283,22 +283,24 @@ func TestFC28VeryDeepJSON(t *testing.T) {
 		return others, own
 	}
 	// The least of some rounds counts, and of more while the machine is busy.
-	besideFlat, besideDeep, own := time.Hour, time.Hour, time.Hour
-	for until, n := time.Now().Add(patience), 0; time.Now().Before(until); n++ {
-		for k, place := range places {
-			others, took := round(deep(place, 2_000_000))
-			besideDeep, own = min(besideDeep, others), min(own, took)
-			if k == 0 {
-				others, _ = round(flat)
-				besideFlat = min(besideFlat, others)
-			}
-		}
-		if n > 0 && own < most && besideDeep <= besideFlat*12/10+time.Millisecond {
-			break
-		}
+	type times struct{ others, own time.Duration }
+	besideFlat, besideDeep := times{time.Hour, time.Hour}, times{time.Hour, time.Hour}
+	measure := func(least *times, large []byte) {
+		others, own := round(large)
+		least.others, least.own = min(least.others, others), min(least.own, own)
 	}
-	t.Logf("a deep body of 4 MB takes %v; others take %v beside it, %v beside a flat one", own, besideDeep, besideFlat)
-	if own >= most || besideDeep > besideFlat*12/10+time.Millisecond {
+	// Where a flat body takes long as well, as with the race detector, a deep one may.
+	good := func() bool {
+		return besideDeep.own < max(most, 2*besideFlat.own) && besideDeep.others <= besideFlat.others*12/10+time.Millisecond
+	}
+	for until, n := time.Now().Add(patience), 0; time.Now().Before(until) && (n == 0 || !good()); n++ {
+		for _, place := range places {
+			measure(&besideDeep, deep(place, 2_000_000))
+		}
+		measure(&besideFlat, flat)
+	}
+	t.Logf("a deep body of 4 MB takes %v, a flat one %v; others take %v beside the first, %v beside the second", besideDeep.own, besideFlat.own, besideDeep.others, besideFlat.others)
+	if !good() {
 		t.Errorf("want less than %v, and others no more than a fifth slower", most)
 	}
 	g.idle()

@@ -187,9 +187,10 @@ func TestFC09ClockAtTheFront(t *testing.T) {
 		e.answer(yes)
 		e.show(quietPage(0, 0))
 	}
+	system := text("6", 8000)
 	clock := func(i int) []byte {
 		return chat([]message{
-			{"system", fmt.Sprintf("It is %02d:%02d:%02d.%03d. ", i/60%24, i%60, i*7%60, i*13%1000) + text("6", 8000)},
+			{"system", fmt.Sprintf("It is %02d:%02d:%02d.%03d. ", i/60%24, i%60, i*7%60, i*13%1000) + system},
 			{"user", text(fmt.Sprint("conversation", i%conversations), 200)},
 		}, nil)
 	}
