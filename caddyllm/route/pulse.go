@@ -9,11 +9,15 @@ import (
 // each gives every request that decodes one token: each chunk of a stream marks
 // the end of a step and the beginning of the next, which a request sent now has
 // to wait for. All methods are safe for concurrent use, also on a nil Pulse,
-// and take no lock: a chunk costs two stores.
+// and take no lock: a chunk costs two stores, and the first of a step two more.
 type Pulse struct {
 	epoch time.Time
 	last  atomic.Int64 // the last step's end, nanoseconds since epoch
 	step  atomic.Int64 // length of a step without a prefill, nanoseconds; 0 if none was heard
+
+	// When the step in progress began, nanoseconds since epoch, and how many have
+	// begun. A step's chunks come one after the other, so the first tells.
+	begun, count atomic.Int64
 
 	// The last run of steps with a prefill, one after the other: when it began
 	// and ended, nanoseconds since epoch, and the length of its last step. All
@@ -43,7 +47,9 @@ func (p *Pulse) Beat(at time.Time, gap time.Duration) {
 	if p == nil {
 		return
 	}
-	p.last.Store(int64(at.Sub(p.epoch)))
+	now := int64(at.Sub(p.epoch))
+	p.last.Store(now)
+	p.mark(now)
 	if gap < stepMin || gap > stepMax {
 		return
 	}
@@ -61,8 +67,21 @@ func (p *Pulse) Beat(at time.Time, gap time.Duration) {
 	step = max(step, stepGrain)
 	p.step.Store(step)
 	if int64(gap) > longShare*step {
-		p.long(int64(at.Sub(p.epoch)), int64(gap), step)
+		p.long(now, int64(gap), step)
 	}
+}
+
+// mark notes that a step has ended, and the next begun, if it wasn't noted yet.
+func (p *Pulse) mark(now int64) {
+	begun := p.begun.Load()
+	if now-begun >= max(int64(stepMin), p.step.Load()/2) && p.begun.CompareAndSwap(begun, now) {
+		p.count.Add(1)
+	}
+}
+
+// began is when the step in progress began, and how many have begun.
+func (p *Pulse) began() (at time.Duration, count int64) {
+	return time.Duration(p.begun.Load()), p.count.Load()
 }
 
 // long notes a step with a prefill.

@@ -26,6 +26,7 @@ type flight struct {
 	prompt  float64 // tokens, estimate
 	matched float64 // tokens, estimate
 	text    uint32  // bytes of the prompt that tokens are estimated from
+	steps   uint16  // of its upstream that had ended when its first token came
 	unread  bool    // the engine doesn't look for it in its cache
 	later   bool    // its answer comes before the work
 	model   uint64
@@ -76,7 +77,9 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		r.index.Put(u.slot, f.chain)
 		u.puts += uint64(len(q.Chain) - int(c.blocks))
 	}
+	r.follow(now, u, false)
 	u.enqueue(now, place, f)
+	u.behind = u.workBehind(&u.progress, r.flights)
 	return Ticket(uint64(f.generation)<<32 | uint64(place))
 }
 
@@ -113,7 +116,9 @@ func (r *Router) FirstByte(at time.Time, t Ticket) {
 		r.index.Put(u.slot, f.chain)
 	}
 	began := u.begunAt
-	mates, _ := u.mates(r.flights)
+	u.pulse.mark(int64(now))
+	r.follow(now, u, true)
+	mates := u.mates(r.flights)
 	u.decode(now, place, r.flights)
 	r.keep(u, place, f)
 	r.learnRate(now, f, began, mates)
@@ -151,7 +156,8 @@ func (r *Router) Done(at time.Time, t Ticket, end End, usage *Usage) {
 // release ends a reservation.
 func (r *Router) release(now time.Duration, place uint32, f *flight, end End) {
 	u := f.up
-	u.leave(now, place, f)
+	r.follow(now, u, false)
+	u.leave(now, place, f, r.flights)
 	switch {
 	case u.slot < 0:
 	case end == Completed || f.decoding:

@@ -59,6 +59,7 @@ type Router struct {
 	answers answers
 	peers   peers
 
+	steps     stepModel
 	refusedAt time.Duration // when an upstream last refused after many refusals in a row
 
 	// Scratch of one decision, kept so that deciding allocates nothing.

@@ -17,8 +17,8 @@ const (
 	// max_num_batched_tokens on GPUs of 70 GiB and more. With less, requests that
 	// come together are done a little before they are thought to be.
 	stepBudget = 8192
-	// headDone is the most of the work begun that counts as done before its
-	// first token shows that it is.
+	// headDone is the most of the step in progress that counts as done before it is
+	// heard that it is.
 	headDone = 0.9
 )
 
@@ -60,57 +60,48 @@ func (u *upstream) hear(now time.Duration, flights []flight) {
 // turn says what comes before a request sent now: work, prefill tokens, and the
 // time for which the engine is not to be had, seconds. joining is how many
 // requests will be in the same step.
-func (u *upstream) turn(now time.Duration, pace, apart float64, flights []flight) (ahead, step, joining float64) {
-	waiting := float64(len(u.queue) - u.begun)
-	rest := 0.0 // of the step in progress, seconds
-	if u.begun > 0 {
-		_, together := u.mates(flights)
-		head := tokensOf(&flights[u.queue[0]])
-		most := headDone * (requestWork + head + (1-apart)*(together-head))
-		done := min(max((now-u.begunAt).Seconds()/pace, 0), most)
-		ahead = requestWork*(1+apart*float64(u.begun-1)) + u.begunWork - done
+func (u *upstream) turn(now time.Duration, pace, apart float64, steps *stepModel, flights []flight) (ahead, step, joining float64) {
+	p := u.progressed(now, steps, flights)
+	rest, waiting := 0.0, float64(len(u.queue)) // rest of the step in progress, seconds
+	if p.inStep > 0 {
+		took := steps.tokens(new(u.loadOf(&p, flights)))
+		ahead = max(took-max((now-p.at).Seconds(), 0)/pace, (1-headDone)*took)
 		rest = ahead * pace
+		waiting--
 	} else if u.decoding > 0 {
 		step = u.pulse.rest(now)
 		rest = step
 	}
-	ahead += max(u.queued-u.begunWork-requestWork*float64(len(u.queue)), 0) + requestWork*apart*waiting
+	ahead += requestWork * apart * max(waiting, 0)
+	ahead = max(ahead+u.workBehind(&p, flights), u.left(now))
 	if rest > 0 && rest < lead.Seconds() {
 		// It comes too late for the next step, and isn't in one with those that
 		// wait for that.
 		return ahead, step + requestWork*pace, 0
 	}
-	return ahead, step, (1 - apart) * waiting
+	since := len(u.queue)
+	for since > 0 && flights[u.queue[since-1]].sent+lead > p.at {
+		since--
+	}
+	return ahead, step, (1 - apart) * float64(len(u.queue)-since)
+}
+
+// left is the least that is left of the queue's work, whatever steps were heard to
+// end since its last change: no engine is much faster than its first tokens showed.
+func (u *upstream) left(now time.Duration) float64 {
+	return max(u.behind-fasterMost*max((now-u.progress.at).Seconds(), 0)/u.pace, 0)
 }
 
 // atLeast is what a request of the given worth costs at least that is sent now,
-// seconds: what comes before it, as turn has it, if all that was begun together were
-// one step that is as far as it can be, and what it takes from those that decode.
-// Of hundreds of upstreams that is enough to pass most by, and it asks no flight.
+// seconds: what is left of the queue in any case, and what it takes from those that
+// decode. Of hundreds of upstreams that is enough to pass most by, and it asks no
+// flight.
 func (u *upstream) atLeast(now time.Duration, worth float64) float64 {
 	ahead := 0.0
 	if len(u.queue) > 0 {
-		ahead = max(u.queued-u.begunWork-requestWork*float64(len(u.queue)), 0)
-		if u.begun > 0 {
-			begun := requestWork + u.begunWork
-			ahead += begun - min(max((now-u.begunAt).Seconds()*u.rate, 0), headDone*begun)
-		}
+		ahead = u.left(now)
 	}
 	return (ahead + worth*(1+unavoidable*stall*float64(u.decoding))) * u.pace
-}
-
-// mates are those begun whose first tokens should come together, and their work:
-// a long prompt alone, or as many as one step takes.
-func (u *upstream) mates(flights []flight) (n int, work float64) {
-	for _, p := range u.queue[:u.begun] {
-		tokens := tokensOf(&flights[p])
-		if n > 0 && work+tokens > stepBudget {
-			break
-		}
-		n++
-		work += tokens
-	}
-	return n, work
 }
 
 // apart is how far first tokens come one by one that should come together: an

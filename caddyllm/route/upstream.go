@@ -20,15 +20,20 @@ type upstream struct {
 	asleep    bool          // the last page says so
 	stalled   bool          // has work, and nothing comes of it
 
+	behind   float64 // of the queue's work, what is behind the step that was in progress at its last change
+	progress         // at that time
+	decoding int     // sequences of own requests with a first token
+	pulse    *Pulse
+	at       int32 // its place in the last targets
+	blocks   int32 // leading blocks of the last prompt that it holds
+
 	queued    float64       // work of queue
 	headSince time.Duration // when the first of queue came to its turn
 	begun     int           // of queue: those in the step in progress, or in several if they are long
 	begunWork float64       // theirs, without what each request costs beyond its tokens
 	begunAt   time.Duration // when the step began
-	decoding  int           // sequences of own requests with a first token
-	pulse     *Pulse
-	at        int32 // its place in the last targets
-	blocks    int32 // leading blocks of the last prompt that it holds
+	counted   int64         // steps of pulse that are in progress
+	context   float64       // tokens that those that decode look at, as of progress
 
 	brought   others        // by the last two pages
 	capacity  float64       // KV tokens, 0 if unknown: as its page tells, or more
@@ -43,7 +48,7 @@ type upstream struct {
 	*history
 	calm *calm
 	hash uint64    // of id, for ties
-	_    [3]uint64 // whole lines
+	_    [4]uint64 // whole lines
 }
 
 // nowhere is the place of an upstream that isn't among the last targets.
@@ -58,6 +63,9 @@ type history struct {
 	puts      uint64 // blocks that came into the model of its cache, or were touched for those that run
 	kept      []kept // own streams by when their blocks were touched, and some that ended
 	due       int    // mates of the last first token that haven't come
+
+	following bool       // the step in progress was heard to begin
+	sample    stepSample // a step from which nobody has had a first token yet
 
 	unseen    float64 // work since lastToken whose first token couldn't be seen
 	speed     speed
@@ -137,6 +145,9 @@ func (u *upstream) enqueue(now time.Duration, place uint32, f *flight) {
 	u.queue = append(u.queue, place)
 	if idle {
 		u.begun, u.begunWork, u.begunAt = 1, tokensOf(f), now+lead
+		// Who comes in the same instant comes too late for its step.
+		u.progress.at, u.progress.done, u.progress.inStep = now+lead, 0, min(missedOf(f), stepBudget)
+		u.following, u.context = false, 0
 	}
 	u.waiting += int(f.sequences)
 	u.queued += f.work
@@ -155,6 +166,7 @@ func (u *upstream) decode(now time.Duration, place uint32, flights []flight) {
 		f := &flights[p]
 		if p == place || !passed && !f.stream {
 			u.begin(f)
+			u.progress.done -= missedOf(f)
 			if p == place {
 				passed = true
 			} else {
@@ -167,13 +179,15 @@ func (u *upstream) decode(now time.Duration, place uint32, flights []flight) {
 	u.queue = kept
 	u.headSince = now
 	u.settle()
+	u.followed(flights)
 	u.begun, u.begunWork = 0, 0
 	u.join(now, flights)
 }
 
 // begin counts a request as decoding; its caller takes it from the queue.
 func (u *upstream) begin(f *flight) {
-	f.decoding = true
+	f.decoding, f.steps = true, uint16(u.progress.steps)
+	u.context += f.prompt
 	u.popular.leave(f.chain, f.counted)
 	u.answering++
 	u.decoding += int(f.sequences)
@@ -185,8 +199,9 @@ func (u *upstream) begin(f *flight) {
 }
 
 // leave takes a request out of queue or batch.
-func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
+func (u *upstream) leave(now time.Duration, place uint32, f *flight, flights []flight) {
 	if f.decoding {
+		u.context = max(u.context-f.prompt-float64(uint16(u.progress.steps)-f.steps)*float64(f.sequences), 0)
 		u.room -= f.room
 		u.alone -= f.alone
 		u.decoding -= int(f.sequences)
@@ -204,7 +219,9 @@ func (u *upstream) leave(now time.Duration, place uint32, f *flight) {
 			u.roomAhead -= f.room
 			if i == 0 {
 				u.headSince = now
+				u.progress.done -= missedOf(f)
 			}
+			u.followed(flights)
 			if i < u.begun {
 				u.begun--
 				u.begunWork -= tokensOf(f)
@@ -230,7 +247,7 @@ func (u *upstream) settle() {
 		u.queued, u.roomAhead, u.begunWork = 0, 0, 0
 	}
 	if u.decoding == 0 {
-		u.room, u.alone = 0, 0
+		u.room, u.alone, u.context = 0, 0, 0
 	}
 }
 
@@ -253,11 +270,13 @@ func (u *upstream) drain(now time.Duration, rate float64, flights []flight) {
 		u.begin(f)
 		u.unseen += f.work
 		u.queue = append(u.queue[:0], u.queue[1:]...)
+		u.progress.done -= missedOf(f)
 		u.headSince = began
 		if u.begun > 0 {
 			u.begun--
 			u.begunWork -= tokensOf(f)
 		}
 		u.settle()
+		u.followed(flights)
 	}
 }
