@@ -36,7 +36,7 @@ func (r *Router) homes(q *Request, o *outlook) {
 	}
 	r.candidates[owner].owned = true
 	if !o.begun {
-		o.again = *r.peers.owned(o.popular, false) * max(o.prompt-o.block-o.popular, 0)
+		o.again = lookedFor * *r.peers.owned(o.popular, false) * max(o.prompt-o.block-o.popular, 0)
 	}
 }
 

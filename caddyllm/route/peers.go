@@ -29,8 +29,8 @@ const (
 	// curl now and then are not a gateway. peersSoon pages are enough if they
 	// show peersMany requests.
 	peersAfter = 50
-	peersSoon  = 10
-	peersMany  = 50
+	peersSoon  = 3
+	peersMany  = 10
 	peersFrom  = 0.2
 	peersMax   = 64
 
@@ -39,6 +39,13 @@ const (
 	guessFirst  = 0.5
 	guessMemory = 0.98
 	guessMin    = 0.02
+
+	// lookedFor is how often peers look for a prompt at its owner, where this gateway
+	// has it first: a session's turns go on coming. By nine workloads with two and with
+	// four gateways, twice is 1.4 and 0.6 % better in the mean than once where requests
+	// are split at random, and within 0.4 % where sessions are pinned. Thrice is
+	// another 1 % better, and 1 to 3 % worse in p99 with two.
+	lookedFor = 2
 
 	// companyMemory is what a page's weight in the number of requests that others
 	// have at an upstream falls to with each later one.
