@@ -34,7 +34,7 @@ func (r *Router) keep(u *upstream, place uint32, f *flight) {
 	if !f.unread {
 		common = r.common(u, f)
 	}
-	f.alone = max(f.room-max(common-f.shared, 0), 0)
+	f.alone = max(f.room-max(common-float64(f.shared), 0), 0)
 	u.alone += f.alone
 	u.kept = append(u.kept, kept{place, f.generation, u.puts})
 	r.touching, r.toTouch = u, len(u.kept)

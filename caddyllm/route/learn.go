@@ -48,8 +48,8 @@ func (s *speed) rate() float64 {
 }
 
 // learnRate takes a first token as a sample: the request's work was done since
-// its step began, or since the first token before it. Of several in one step
-// only the first pays for the step.
+// its step began, or since the first token before it, and with it that of answers
+// that aren't streamed. Of several in one step only the first pays for the step.
 func (r *Router) learnRate(now time.Duration, f *flight, began time.Duration, mates int) {
 	u := f.up
 	if now-u.lastToken > ownSpeedFor && u.speed.samples > 0 {
@@ -60,7 +60,7 @@ func (r *Router) learnRate(now time.Duration, f *flight, began time.Duration, ma
 	began = max(f.sent, u.lastToken, began)
 	// How long it was stuck doesn't tell how fast it is.
 	if took := (now - began).Seconds(); took >= 0 && took < 600 && began >= u.recovered {
-		work := f.work + u.unseen
+		work := f.work + float64(min(u.unseen-f.unseen, u.unseen-u.atToken))
 		again := took < requestWork/u.rate/2
 		if again {
 			work -= requestWork * (1 - r.apart.share())
@@ -68,7 +68,7 @@ func (r *Router) learnRate(now time.Duration, f *flight, began time.Duration, ma
 		r.apart.learn(u, again, max(mates-1, 0))
 		u.speed.add(work, took)
 	}
-	u.lastToken, u.unseen = now, 0
+	u.lastToken, u.atToken = now, u.unseen
 }
 
 // speedKnown reports whether an upstream's own speed can be judged.

@@ -21,7 +21,8 @@ type flight struct {
 	owned      bool // sent to the owner that peers agree on
 
 	room    float64 // KV tokens that it takes: the prompt's that it doesn't share, and the answer's
-	shared  float64 // of the prompt, by what is popular, tokens
+	shared  float32 // of the prompt, by what is popular, tokens
+	unseen  uint32  // its upstream's when it was sent
 	alone   float64 // of room, what it shares with no stream there, once it has a first token
 	prompt  float64 // tokens, estimate
 	matched float64 // tokens, estimate
@@ -50,7 +51,8 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 		chain:      append(f.chain[:0], q.Chain...),
 		work:       t.work,
 		room:       t.prompt - shared + r.answer(q),
-		shared:     shared,
+		shared:     float32(shared),
+		unseen:     u.unseen,
 		blocks:     r.heldBy(u, q, c),
 		prompt:     t.prompt,
 		matched:    t.matched,

@@ -67,9 +67,10 @@ type history struct {
 	following bool       // the step in progress was heard to begin
 	sample    stepSample // a step from which nobody has had a first token yet
 
-	unseen    float64 // work since lastToken whose first token couldn't be seen
+	unseen    uint32 // work whose first token couldn't be seen, tokens, modulo 2³²
 	speed     speed
 	lastToken time.Duration // the last first token of a stream
+	atToken   uint32        // unseen at that time
 
 	failedAt  time.Duration
 	refusals  int           // in a row, to refusedAfter
@@ -170,7 +171,7 @@ func (u *upstream) decode(now time.Duration, place uint32, flights []flight) {
 			if p == place {
 				passed = true
 			} else {
-				u.unseen += f.work
+				u.unseen += uint32(min(f.work, maxPrompt))
 			}
 			continue
 		}
@@ -268,7 +269,7 @@ func (u *upstream) drain(now time.Duration, rate float64, flights []flight) {
 		}
 		began := u.headSince + took
 		u.begin(f)
-		u.unseen += f.work
+		u.unseen += uint32(min(f.work, maxPrompt))
 		u.queue = append(u.queue[:0], u.queue[1:]...)
 		u.progress.done -= missedOf(f)
 		u.headSince = began
