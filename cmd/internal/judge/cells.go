@@ -98,7 +98,8 @@ func parts(short bool) []part {
 				shares: both, seeds: 1, policies: []string{Us, Greedy, LeastConn, "lmetric"}},
 			{name: "scenarios", workloads: []string{"tenants"}, replicas: []int{8}, shares: []float64{0.7}, seeds: 1,
 				policies: []string{Us, Greedy}, variants: changes},
-			{name: "metrics", workloads: []string{"tenants"}, replicas: []int{8}, shares: []float64{0.7}, seeds: 1,
+			// By seed a change that means no difference moves the mean by up to 2.6 %.
+			{name: "metrics", workloads: []string{"tenants"}, replicas: []int{8}, shares: []float64{0.7}, seeds: 3,
 				policies: []string{Us}, variants: metrics},
 		}
 	}
