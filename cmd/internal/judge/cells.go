@@ -108,7 +108,7 @@ func parts(short bool) []part {
 		{name: "copying", workloads: []string{"hot"}, replicas: []int{8}, shares: both, seeds: 3, policies: []string{Us, Greedy, Copying}},
 		{name: "scenarios", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3,
 			policies: []string{Us, Greedy}, variants: changes},
-		{name: "metrics", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3, policies: []string{Us}, variants: append(metrics, untold)},
+		{name: "metrics", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3, policies: []string{Us}, variants: metrics},
 		{name: "capacity", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3, policies: []string{Us}, variants: capacities},
 		{name: "gateways", workloads: mixed, replicas: []int{8}, shares: []float64{0.7}, seeds: 3,
 			policies: []string{Us, Greedy, LeastConn, "prefix_hash", "smg", "llm_d_sticky", "lmetric", "lpwl"}, variants: gateways},
@@ -121,11 +121,8 @@ func parts(short bool) []part {
 var (
 	changes = []variant{{scenario: "join"}, {scenario: "die"}, {scenario: "slow"}, {scenario: "restart"}}
 	metrics = []variant{
-		{}, {scenario: "metrics-missing"}, {scenario: "metrics-frozen"}, {scenario: "metrics-zero"}, {scenario: "metrics-lying"},
+		{}, {scenario: "metrics-missing"}, {scenario: "metrics-frozen"}, {scenario: "metrics-zero"}, {scenario: "metrics-lying"}, {scenario: "usage-missing"},
 	}
-	// With one gateway no decision depends on a page. On what answers tell some do, and
-	// one seed of one workload is 2 % better or worse by any of them.
-	untold     = variant{scenario: "usage-missing"}
 	capacities = []variant{{}, {scenario: "capacity-half"}, {scenario: "capacity-double"}}
 	gateways   = []variant{
 		{}, {name: "2 pinned", proxies: 2}, {name: "2 split", proxies: 2, split: true},
