@@ -149,7 +149,7 @@ func (r *Router) weigh(now time.Duration, q *Request, targets []Target) outlook 
 			if c.blocks > 0 || c.shares || c.owned {
 				worth = r.ownOf(c, &o).worth
 			}
-			if !c.home && (c.rank > best.rank || c.rank == best.rank && c.up.atLeast(now, worth) > limit) {
+			if !c.home && (c.rank > best.rank || c.rank == best.rank && c.up.dearer(now, worth, limit)) {
 				continue
 			}
 			r.value(now, c, &o, least)
@@ -167,7 +167,7 @@ func (r *Router) weigh(now time.Duration, q *Request, targets []Target) outlook 
 // beaten is by what factor a candidate is dearer than the best that certainly
 // isn't equal within the noise, whatever rounding does. No term is negative, and
 // of what is strained at most the part that could be avoided is spared, of work that
-// is no more: a candidate costs at least what atLeast says, the time of what comes
+// is no more: a candidate costs at least what dearer looks at, the time of what comes
 // before the request, of its own work, and of what that takes from answers wherever
 // it is done.
 const beaten = 1 + tieBand + 1e-9
@@ -251,7 +251,7 @@ func (r *Router) terms(now time.Duration, c *candidate, o *outlook, t *terms) {
 	joining := 0.0
 	t.ahead, t.step = 0, 0
 	if len(u.queue) > 0 || u.decoding > 0 {
-		t.ahead, t.step, joining = u.turn(now, pace, o.apart, &r.steps, r.flights)
+		t.ahead, t.step, joining = u.turn(now, pace, o.apart, r.flights)
 	}
 	t.ahead += others.queued
 	running := float64(u.decoding) + others.running

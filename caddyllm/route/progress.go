@@ -22,9 +22,6 @@ const (
 	// overdueSteps is how many times as long as it should be a step goes on before
 	// it is taken for one whose end wasn't heard.
 	overdueSteps = 2
-	// fasterMost is how many times as fast as thought an engine can be before its
-	// first tokens show it.
-	fasterMost = 2
 )
 
 // missedOf is how many tokens of a prompt its engine is to compute.
@@ -112,7 +109,7 @@ func (u *upstream) step(p *progress, at time.Duration, flights []flight) {
 
 // progressed is how far the queue is now: as far as it was at its last change, and
 // the steps that have ended since. It changes nothing.
-func (u *upstream) progressed(now time.Duration, steps *stepModel, flights []flight) progress {
+func (u *upstream) progressed(now time.Duration, flights []flight) progress {
 	p := u.progress
 	began, n := u.heardSince(now)
 	switch {
@@ -126,22 +123,40 @@ func (u *upstream) progressed(now time.Duration, steps *stepModel, flights []fli
 		}
 	}
 	// No stream may tell.
-	patience := 1.0
-	if u.decoding > 0 {
-		patience = overdueSteps
-	}
 	for range unheardSteps {
 		if !u.goesOn(p.done+p.inStep, flights) {
 			break
 		}
-		l := u.loadOf(&p, flights)
-		took := time.Duration(steps.tokens(&l) * u.pace * float64(time.Second))
-		if now-p.at < time.Duration(patience*float64(took)) {
+		took := u.tookOf(&p, flights)
+		if !u.overdue(now, &p, took) {
 			break
 		}
 		u.step(&p, p.at+took, flights)
 	}
 	return p
+}
+
+// tookOf is how long the step in progress should be.
+func (u *upstream) tookOf(p *progress, flights []flight) time.Duration {
+	return time.Duration(u.lengthOf(p, flights) * u.pace * float64(time.Second))
+}
+
+// lengthOf is how long that is, prefill tokens.
+func (u *upstream) lengthOf(p *progress, flights []flight) float64 {
+	if *p == u.progress {
+		return u.length
+	}
+	l := u.loadOf(p, flights)
+	return u.stepLengths.tokens(&l)
+}
+
+// overdue reports whether the step in progress is to be taken for one that has
+// ended unheard.
+func (u *upstream) overdue(now time.Duration, p *progress, took time.Duration) bool {
+	if u.decoding > 0 {
+		took *= overdueSteps
+	}
+	return now-p.at >= took
 }
 
 // heardSince is when the step in progress was heard to begin, and how many steps
@@ -155,8 +170,8 @@ func (u *upstream) heardSince(now time.Duration) (began time.Duration, n int64) 
 	return began, count - u.counted
 }
 
-// follow brings an upstream's progress up to date, before something changes: first
-// says that it is a first token that came. What steps took is learned from them,
+// follow brings an upstream's progress up to date, before something changes, after
+// which it is to be remembered: first says that it is a first token that came. What steps took is learned from them,
 // but not where others' prompts may be in them.
 func (r *Router) follow(now time.Duration, u *upstream, first bool) {
 	began, n := u.heardSince(now)
@@ -168,7 +183,7 @@ func (r *Router) follow(now time.Duration, u *upstream, first bool) {
 			u.sample = stepSample{}
 		}
 	}
-	p := u.progressed(now, &r.steps, r.flights)
+	p := u.progressed(now, r.flights)
 	u.context += float64((p.steps - u.progress.steps) * int64(u.decoding))
 	u.following = n > 0 || u.following
 	u.counted += n
@@ -190,7 +205,17 @@ func (u *upstream) followed(flights []flight) {
 		p.done = 0
 	}
 	p.inStep = u.takes(p.done, p.at, flights)
-	u.behind = u.workBehind(p, flights)
+	u.remember(flights)
+}
+
+// remember notes what the step in progress, and what is behind it, means for those
+// that decide whether to come.
+func (u *upstream) remember(flights []flight) {
+	u.length, u.behind = 0, 0
+	if len(u.queue) > 0 {
+		l := u.loadOf(&u.progress, flights)
+		u.length, u.behind = u.stepLengths.tokens(&l), u.workBehind(&u.progress, flights)
+	}
 }
 
 // workBehind is the work of the queue behind the step in progress.

@@ -182,5 +182,5 @@ func TestAStepIsCountedOnce(t *testing.T) {
 
 // progress is how far an upstream is now.
 func (d *desk) progress(u *upstream) progress {
-	return u.progressed(d.r.clock.at(d.now), &d.r.steps, d.r.flights)
+	return u.progressed(d.r.clock.at(d.now), d.r.flights)
 }

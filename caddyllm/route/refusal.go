@@ -52,7 +52,7 @@ func (r *Router) findUsual(now time.Duration, o *outlook) {
 		default:
 			serving++
 			b := r.broughtTo(c, o)
-			ahead, _, _ := c.up.turn(now, c.up.pace, o.apart, &r.steps, r.flights)
+			ahead, _, _ := c.up.turn(now, c.up.pace, o.apart, r.flights)
 			all.queued += b.queued + ahead
 			all.running += b.running + float64(c.up.decoding)
 		}

@@ -81,7 +81,7 @@ func (r *Router) reserve(now time.Duration, q *Request, c *candidate, t *terms, 
 	}
 	r.follow(now, u, false)
 	u.enqueue(now, place, f)
-	u.behind = u.workBehind(&u.progress, r.flights)
+	u.remember(r.flights)
 	return Ticket(uint64(f.generation)<<32 | uint64(place))
 }
 

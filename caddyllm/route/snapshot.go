@@ -61,7 +61,7 @@ func (r *Router) Snapshot(at time.Time) []Upstream {
 			brought = u.brought
 		}
 		state := u.state(now)
-		ahead, step, _ := u.turn(now, 1/u.rate, r.apart.share(), &r.steps, r.flights)
+		ahead, step, _ := u.turn(now, 1/u.rate, r.apart.share(), r.flights)
 		view := Upstream{
 			ID:       u.id,
 			Prefill:  len(u.queue),

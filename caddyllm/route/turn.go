@@ -60,12 +60,11 @@ func (u *upstream) hear(now time.Duration, flights []flight) {
 // turn says what comes before a request sent now: work, prefill tokens, and the
 // time for which the engine is not to be had, seconds. joining is how many
 // requests will be in the same step.
-func (u *upstream) turn(now time.Duration, pace, apart float64, steps *stepModel, flights []flight) (ahead, step, joining float64) {
-	p := u.progressed(now, steps, flights)
+func (u *upstream) turn(now time.Duration, pace, apart float64, flights []flight) (ahead, step, joining float64) {
+	p := u.progressed(now, flights)
 	rest, waiting := 0.0, float64(len(u.queue)) // rest of the step in progress, seconds
 	if p.inStep > 0 {
-		took := steps.tokens(new(u.loadOf(&p, flights)))
-		ahead = max(took-max((now-p.at).Seconds(), 0)/pace, (1-headDone)*took)
+		ahead = leftOf(u.lengthOf(&p, flights), now-p.at, pace)
 		rest = ahead * pace
 		waiting--
 	} else if u.decoding > 0 {
@@ -87,21 +86,38 @@ func (u *upstream) turn(now time.Duration, pace, apart float64, steps *stepModel
 }
 
 // left is the least that is left of the queue's work, whatever steps were heard to
-// end since its last change: no engine is much faster than its first tokens showed.
+// end since its last change: an engine is taken to be faster only when its first tokens
+// show it. Steps that end soon may as well be those of shorter prompts.
 func (u *upstream) left(now time.Duration) float64 {
-	return max(u.behind-fasterMost*max((now-u.progress.at).Seconds(), 0)/u.pace, 0)
+	return max(u.behind-max((now-u.progress.at).Seconds(), 0)/u.pace, 0)
 }
 
-// atLeast is what a request of the given worth costs at least that is sent now,
-// seconds: what is left of the queue in any case, and what it takes from those that
-// decode. Of hundreds of upstreams that is enough to pass most by, and it asks no
-// flight.
-func (u *upstream) atLeast(now time.Duration, worth float64) float64 {
-	ahead := 0.0
-	if len(u.queue) > 0 {
-		ahead = u.left(now)
+// leftOf is what is left of a step of such a length that has gone on for so long.
+func leftOf(length float64, since time.Duration, pace float64) float64 {
+	return max(length-max(since.Seconds(), 0)/pace, (1-headDone)*length)
+}
+
+// dearer reports whether a request of the given worth that is sent now certainly
+// costs more than limit, seconds: by what comes before it in any case, and what it
+// takes from those that decode. Of hundreds of upstreams that is enough to pass most
+// by, and it asks no flight.
+func (u *upstream) dearer(now time.Duration, worth, limit float64) bool {
+	work := worth * (1 + unavoidable*stall*float64(u.decoding))
+	if len(u.queue) == 0 {
+		return work*u.pace > limit
 	}
-	return (ahead + worth*(1+unavoidable*stall*float64(u.decoding))) * u.pace
+	return (u.left(now)+work)*u.pace > limit || (u.unchanged(now)+work)*u.pace > limit
+}
+
+// unchanged is the work that comes before a request where the step that was in
+// progress at the queue's last change still is; 0 where it may not be.
+func (u *upstream) unchanged(now time.Duration) float64 {
+	p := &u.progress
+	took := time.Duration(u.length * u.pace * float64(time.Second))
+	if began, n := u.heardSince(now); p.inStep == 0 || n > 0 && began > p.at || u.overdue(now, p, took) {
+		return 0
+	}
+	return leftOf(u.length, now-p.at, u.pace) + u.behind
 }
 
 // apart is how far first tokens come one by one that should come together: an

@@ -20,8 +20,9 @@ type upstream struct {
 	asleep    bool          // the last page says so
 	stalled   bool          // has work, and nothing comes of it
 
-	behind   float64 // of the queue's work, what is behind the step that was in progress at its last change
-	progress         // at that time
+	progress         // at its last change
+	length   float64 // of the step that was in progress at that time, prefill tokens
+	behind   float64 // of the queue's work, what is behind that step
 	decoding int     // sequences of own requests with a first token
 	pulse    *Pulse
 	at       int32 // its place in the last targets
@@ -48,7 +49,7 @@ type upstream struct {
 	*history
 	calm *calm
 	hash uint64    // of id, for ties
-	_    [4]uint64 // whole lines
+	_    [3]uint64 // whole lines
 }
 
 // nowhere is the place of an upstream that isn't among the last targets.
@@ -56,13 +57,14 @@ const nowhere = -1
 
 // history is what else is known of an upstream.
 type history struct {
-	id        string
-	waiting   int // sequences of the queue
-	answering int // own requests with a first token
-	popular   *popularity
-	puts      uint64 // blocks that came into the model of its cache, or were touched for those that run
-	kept      []kept // own streams by when their blocks were touched, and some that ended
-	due       int    // mates of the last first token that haven't come
+	id          string
+	waiting     int // sequences of the queue
+	answering   int // own requests with a first token
+	popular     *popularity
+	stepLengths *stepModel
+	puts        uint64 // blocks that came into the model of its cache, or were touched for those that run
+	kept        []kept // own streams by when their blocks were touched, and some that ended
+	due         int    // mates of the last first token that haven't come
 
 	following bool       // the step in progress was heard to begin
 	sample    stepSample // a step from which nobody has had a first token yet
@@ -121,7 +123,7 @@ func (r *Router) newUpstream(id string, slot int, now time.Duration) *upstream {
 		slot: slot, hash: xxhash.Sum64String(id), seen: now, pageFrom: -never, pageUntil: never, pageCount: never, frozen: -never,
 		headSince: never, pulse: &Pulse{epoch: r.clock.epoch}, at: nowhere, calm: &r.calm,
 		history: &history{
-			id: id, popular: &r.popular, factor: 1, lastToken: never, failedAt: never, refusedAt: never, suspended: never,
+			id: id, popular: &r.popular, stepLengths: &r.steps, factor: 1, lastToken: never, failedAt: never, refusedAt: never, suspended: never,
 			probed: never, life: never, recovered: never, scraped: never, movedAt: never,
 		},
 	}
@@ -208,6 +210,7 @@ func (u *upstream) leave(now time.Duration, place uint32, f *flight, flights []f
 		u.decoding -= int(f.sequences)
 		u.answering--
 		u.settle()
+		u.remember(flights)
 		return
 	}
 	for i, p := range u.queue {
