@@ -16,7 +16,7 @@
 //	mem   = seconds until r has room for the request's KV blocks
 //	step  = what is left of r's step in progress, heard from passing streams
 //	stall = θ·decoding·(S' - 0.7·least S')    what it takes from those that decode,
-//	        plus joining·(S' - A0), from those that wait for the same step
+//	        plus joining·(S' - A0)/2, from those that wait for the same step
 //	cost  = (W + S' + stall) / rate + mem + step
 //
 // The smallest cost wins; costs within the noise of the estimate are a tie,

@@ -25,6 +25,9 @@ const (
 	frozenAfter         = 10 * time.Second
 	frozenAfterNoCounts = 30 * time.Second
 	frozenPages         = 3
+	// renewed is for how long a page may be like the one before since the engine
+	// hasn't renewed it: SGLang does so each 40 steps of decoding.
+	renewed = 3 * time.Second
 	// maxForeign bounds the requests that a page can make us believe in.
 	maxForeign = 100_000
 )
@@ -58,8 +61,11 @@ func (r *Router) Scraped(at time.Time, id string, l *Load) {
 	if u.still == 0 {
 		u.gauge.note(r.running(u), page.KVUsage)
 	}
+	second := u.paged // the first shows what was sent before ours was counted
 	u.judgePage()
-	r.noteLoad(u, now)
+	if second {
+		r.noteLoad(u, now)
+	}
 	if u.slot >= 0 {
 		if u.asleep {
 			r.empty(u)
@@ -75,25 +81,9 @@ func (r *Router) ScrapeFailed(at time.Time, id string) { r.upstream(r.clock.at(a
 // judgePage draws from the last page what decisions read.
 func (u *upstream) judgePage() {
 	u.stir()
-	foreign := others{
-		waiting: excess(u.load.Waiting, u.peakPrefill),
-		running: excess(u.load.Running, u.peakTotal),
+	if u.still == 0 || !u.paged || u.scraped-u.movedAt >= renewed {
+		u.judgeOthers()
 	}
-	// One scrape alone may catch requests of ours in a state that they have
-	// left, so the lesser of two is taken. The first finds hardly any of ours, and
-	// an engine that was busy before must not look idle until the second.
-	u.brought = foreign
-	if u.paged {
-		u.brought = others{
-			waiting: min(foreign.waiting, u.foreign.waiting),
-			running: min(foreign.running, u.foreign.running),
-		}
-	}
-	u.foreign, u.paged = foreign, true
-	// The page shows a moment since the last scrape, and any of what was in
-	// flight since then may be in it.
-	u.peakPrefill, u.peakTotal = u.waiting, u.inFlight()
-
 	u.asleep = u.load.Awake.Known && u.load.Awake.Value == 0
 	u.capacity = u.gauge.capacity(u.load.CapacityTokens.Value)
 	u.used = u.load.KVUsage.Value * u.capacity
@@ -110,6 +100,35 @@ func (u *upstream) judgePage() {
 		}
 	}
 	u.pageCount = min(u.pageUntil, u.frozen)
+}
+
+// judgeOthers finds what requests of others a page shows. Engines that renew their
+// gauges once in a while show the same page again meanwhile, which says nothing of the
+// time since, and isn't judged.
+func (u *upstream) judgeOthers() {
+	foreign := others{
+		waiting: excess(u.load.Waiting, u.peakPrefill),
+		running: excess(u.load.Running, u.peakTotal),
+	}
+	if u.load.Running.Known {
+		// One of ours that is thought to decode, and waits, isn't another's.
+		all := Known(u.load.Waiting.Value + u.load.Running.Value)
+		foreign.waiting = min(foreign.waiting, excess(all, u.peakTotal))
+	}
+	// One scrape alone may catch requests of ours in a state that they have
+	// left, so the lesser of two is taken. The first finds hardly any of ours, and
+	// an engine that was busy before must not look idle until the second.
+	u.brought = foreign
+	if u.paged {
+		u.brought = others{
+			waiting: min(foreign.waiting, u.foreign.waiting),
+			running: min(foreign.running, u.foreign.running),
+		}
+	}
+	u.foreign, u.paged = foreign, true
+	// The page shows a moment since the last scrape, and any of what was in
+	// flight since then may be in it.
+	u.peakPrefill, u.peakTotal = u.waiting, u.inFlight()
 }
 
 // fresh reports whether the last page is new enough.

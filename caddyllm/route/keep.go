@@ -34,8 +34,8 @@ func (r *Router) keep(u *upstream, place uint32, f *flight) {
 	if !f.unread {
 		common = r.common(u, f)
 	}
-	f.alone = max(f.room-max(common-float64(f.shared), 0), 0)
-	u.alone += f.alone
+	f.alone = float32(max(f.room-max(common-float64(f.shared), 0), 0))
+	u.alone += float64(f.alone)
 	u.kept = append(u.kept, kept{place, f.generation, u.puts})
 	r.touching, r.toTouch = u, len(u.kept)
 	r.touchKept()

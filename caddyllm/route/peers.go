@@ -22,7 +22,7 @@ type peers struct {
 
 const (
 	// peersMemory is what a page's weight falls to with each later one: a
-	// minute of eight upstreams.
+	// minute of eight upstreams, a quarter of one while pages come more often.
 	peersMemory = 1 - 1.0/500
 	// peersAfter is the number of pages before peers are believed in, and
 	// peersFrom the load of theirs, relative to our own. Health checks and a
@@ -105,6 +105,9 @@ const (
 	// 250 ms in replays of two gateways.
 	sooner  = 4
 	soonest = 250 * time.Millisecond
+	// apiece is the time that each upstream's page has to itself meanwhile, so that
+	// with hundreds of upstreams pages aren't all that a gateway does: 200 in a second.
+	apiece = 5 * time.Millisecond
 )
 
 // ScrapeEvery is the time until an upstream's next scrape, where every is what it is
@@ -114,7 +117,7 @@ func (r *Router) ScrapeEvery(at time.Time, every time.Duration) time.Duration {
 	if since := r.clock.at(at) - r.peers.seenAt; since < 0 || since >= soonerFor {
 		return every
 	}
-	return max(every/sooner, min(every, soonest))
+	return max(every/sooner, min(every, max(soonest, apiece*time.Duration(len(r.slots)))))
 }
 
 // company is what peers have at an upstream.

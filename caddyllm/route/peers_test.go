@@ -214,3 +214,99 @@ func TestAnIdleGatewayStillTellsTheBusyFromTheIdle(t *testing.T) {
 		}
 	}
 }
+
+// With hundreds of upstreams a stray request isn't a reason to read pages all day.
+func TestPagesOfManyUpstreamsAreNotAskedForMoreOften(t *testing.T) {
+	for n, want := range map[int]time.Duration{8: 250 * time.Millisecond, 100: 500 * time.Millisecond, 512: time.Second} {
+		d := newDesk(t, n)
+		d.pick(prompt("own", 1))
+		d.scrape(0, 0, 0)
+		d.now = d.now.Add(time.Second)
+		d.scrape(0, 2, 3)
+		if got := d.r.ScrapeEvery(d.now, time.Second); got != want {
+			t.Errorf("of %d upstreams pages are asked for each %v, want %v", n, got, want)
+		}
+	}
+}
+
+// Requests that aren't streamed are thought to decode when they should have been
+// prefilled. With all slots taken the engine has them waiting still, and a gateway that
+// was alone took them for another's.
+func TestOwnRequestsThatWaitForASlotAreNoPeers(t *testing.T) {
+	const slots = 8
+	d := newDesk(t, 2)
+	var sent [2]int
+	for i := range 100 {
+		q := prompt("unlike", 1, i, 5)
+		q.Stream = false
+		sent[d.pick(q).Index]++
+	}
+	output := 0.0
+	for range 40 {
+		d.now = d.now.Add(250 * time.Millisecond)
+		output += 100
+		for i, n := range sent {
+			d.r.Scraped(d.now, d.targets[i].ID, &Load{
+				Waiting: Known(float64(max(n-slots, 0))), Running: Known(float64(min(n, slots))), OutputTokens: Known(output),
+			})
+		}
+		d.pick(prompt("unlike", 1)) // queues are drained when somebody asks
+		sent[d.pick(prompt("unlike", 2)).Index]++
+	}
+	if n := d.r.peers.count(); n != 1 {
+		t.Errorf("%.2f gateways are believed in, want this one alone", n)
+	}
+}
+
+// What an engine had from a gateway that has just ended is no peer's.
+func TestWhatWasSentBeforeAGatewayBeganIsNoPeers(t *testing.T) {
+	d := newDesk(t, 4)
+	d.pick(prompt("own", 1))
+	for i := range 4 {
+		d.scrape(i, 0, 5)
+	}
+	d.now = d.now.Add(250 * time.Millisecond)
+	for i := range 4 {
+		d.scrape(i, 0, 0)
+	}
+	if n := d.r.peers.count(); n != 1 {
+		t.Errorf("%.2f gateways are believed in, want this one alone", n)
+	}
+}
+
+// An engine that renews its gauges each 2 s shows what it had then eight times, and
+// requests of ours that ended meanwhile were taken for others' by two such pages.
+func TestGaugesThatAreRenewedSeldomShowNoPeers(t *testing.T) {
+	d := newDesk(t, 2)
+	d.scrape(0, 0, 0)
+	d.scrape(1, 0, 0)
+	believed := 0
+	for n := range 30 { // each 2 s a burst that ends within one
+		var burst []Choice
+		for i := range 16 {
+			burst = append(burst, d.pick(prompt("unlike", 1, i, 5)))
+		}
+		shown := [2]float64{}
+		for _, c := range burst {
+			shown[c.Index]++
+		}
+		for tick := range 8 {
+			for i := range shown {
+				d.r.Scraped(d.now, d.targets[i].ID, &Load{Waiting: Known(0), Running: Known(shown[i]), OutputTokens: Known(float64(n + 1))})
+			}
+			if d.r.peers.count() > 1 {
+				believed++
+			}
+			d.now = d.now.Add(250 * time.Millisecond)
+			if tick == 1 {
+				for _, c := range burst {
+					d.r.FirstByte(d.now, c.Ticket)
+					d.r.Done(d.now, c.Ticket, Completed, nil)
+				}
+			}
+		}
+	}
+	if believed > 0 {
+		t.Errorf("other gateways were believed in at %d of 240 pages, want none", believed)
+	}
+}

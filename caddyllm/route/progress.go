@@ -19,6 +19,11 @@ const (
 	// unheardSteps bounds how many steps are taken to have ended unheard: more
 	// than the longest context takes.
 	unheardSteps = 64
+	// followMost is the longest queue that is followed, and stepPrompts how many of
+	// its prompts a step takes at most: the max_num_seqs of vLLM on GPUs of 70 GiB and
+	// more. Both bound what a decision walks over.
+	followMost  = 256
+	stepPrompts = 1024
 	// overdueSteps is how many times as long as it should be a step goes on before
 	// it is taken for one whose end wasn't heard.
 	overdueSteps = 2
@@ -31,13 +36,15 @@ func missedOf(f *flight) float64 { return max(f.prompt-f.matched, 1) }
 // time, behind those done.
 func (u *upstream) takes(done float64, at time.Duration, flights []flight) float64 {
 	most := max(stepBudget-float64(u.decoding), 0)
-	there := 0.0
+	there, prompts := 0.0, 0
 	for _, p := range u.queue {
 		f := &flights[p]
-		if f.sent+lead > at || there >= done+most {
+		if f.sent+lead > at || there >= done+most || prompts == stepPrompts {
 			break
 		}
-		there += missedOf(f)
+		if there += missedOf(f); there > done {
+			prompts++
+		}
 	}
 	return min(max(there-done, 0), most)
 }
@@ -111,6 +118,9 @@ func (u *upstream) step(p *progress, at time.Duration, flights []flight) {
 // the steps that have ended since. It changes nothing.
 func (u *upstream) progressed(now time.Duration, flights []flight) progress {
 	p := u.progress
+	if len(u.queue) > followMost {
+		return p
+	}
 	began, n := u.heardSince(now)
 	switch {
 	case n == 0 || began <= p.at:
@@ -185,7 +195,8 @@ func (r *Router) follow(now time.Duration, u *upstream, first bool) {
 	}
 	p := u.progressed(now, r.flights)
 	u.context += float64((p.steps - u.progress.steps) * int64(u.decoding))
-	u.following = n > 0 || u.following
+	// What was taken to have ended unheard didn't begin what is heard to end next.
+	u.following = (n > 0 || u.following) && (p.at == began || p.at == u.progress.at)
 	u.counted += n
 	u.progress = p
 	if first {

@@ -184,3 +184,63 @@ func TestAStepIsCountedOnce(t *testing.T) {
 func (d *desk) progress(u *upstream) progress {
 	return u.progressed(d.r.clock.at(d.now), d.r.flights)
 }
+
+// A few steps that were thought to have a context of a million tokens, and had none,
+// outweighed thousands of others for as long.
+func TestAFewOddStepsAreForgotten(t *testing.T) {
+	var m stepModel
+	rng := rand.New(rand.NewPCG(3, 3))
+	usual := func(n int) {
+		for range n {
+			tokens, sequences := float64(rng.IntN(stepBudget)), float64(rng.IntN(60))
+			l := stepLoad{sequences, 3000 * sequences, tokens, tokens * float64(rng.IntN(30_000))}
+			m.learn(&stepSample{load: l, took: 1.2 * l.plain()})
+		}
+	}
+	odd := stepLoad{tokens: 8192, pairs: 8192 * 1_000_000}
+	long := stepLoad{sequences: 20, context: 60_000, tokens: 8192, pairs: 8192 * 30_000}
+	usual(1000)
+	before := m.tokens(&long)
+	for range 40 {
+		m.learn(&stepSample{load: odd, took: 9000})
+	}
+	usual(1500)
+	if now := m.tokens(&long); now < 0.95*before || now > 1.05*before {
+		t.Errorf("a long step is thought to be %.0f tokens long 1,500 steps after 40 odd ones, and was %.0f", now, before)
+	}
+}
+
+// A step that was taken to have begun unheard is no measure of the next.
+func TestAStepThatWasAssumedTeachesNothing(t *testing.T) {
+	d, pulse := stepping(t)
+	d.pick(prompt("long", 400))
+	d.now = d.now.Add(100 * time.Millisecond)
+	pulse.Beat(d.now, 100*time.Millisecond)
+	d.pick(prompt("second", 1)) // follows what was heard
+	d.now = d.now.Add(4 * time.Second)
+	d.pick(prompt("third", 1))
+	before := d.r.steps
+	d.now = d.now.Add(300 * time.Millisecond)
+	pulse.Beat(d.now, 100*time.Millisecond)
+	d.pick(prompt("fourth", 1))
+	if d.r.steps != before {
+		t.Error("a step that began nobody knows when was learned")
+	}
+}
+
+// Of thousands that wait a decision walks over some only.
+func TestALongQueueIsNotFollowed(t *testing.T) {
+	d := newDesk(t, 1)
+	for i := range followMost + 1 {
+		d.pick(prompt("unlike", 1, i, 1))
+	}
+	u := d.r.upstreams[0]
+	before := u.progress
+	d.now = d.now.Add(10 * time.Second)
+	if got := d.progress(u); got != before {
+		t.Errorf("a queue of %d went from %+v to %+v", len(u.queue), before, got)
+	}
+	if c := d.pick(prompt("another", 1)); c.FirstToken <= 0 {
+		t.Errorf("a first token is expected in %v", c.FirstToken)
+	}
+}

@@ -81,7 +81,9 @@ func (p *Pulse) mark(now int64) {
 
 // began is when the step in progress began, and how many have begun.
 func (p *Pulse) began() (at time.Duration, count int64) {
-	return time.Duration(p.begun.Load()), p.count.Load()
+	// A step that is marked meanwhile is counted by who looks next.
+	count = p.count.Load()
+	return time.Duration(p.begun.Load()), count
 }
 
 // long notes a step with a prefill.

@@ -23,11 +23,11 @@ type flight struct {
 	room    float64 // KV tokens that it takes: the prompt's that it doesn't share, and the answer's
 	shared  float32 // of the prompt, by what is popular, tokens
 	unseen  uint32  // its upstream's when it was sent
-	alone   float64 // of room, what it shares with no stream there, once it has a first token
+	alone   float32 // of room, what it shares with no stream there, once it has a first token
+	steps   uint32  // of its upstream that had ended when its first token came
 	prompt  float64 // tokens, estimate
 	matched float64 // tokens, estimate
 	text    uint32  // bytes of the prompt that tokens are estimated from
-	steps   uint16  // of its upstream that had ended when its first token came
 	unread  bool    // the engine doesn't look for it in its cache
 	later   bool    // its answer comes before the work
 	model   uint64

@@ -29,7 +29,9 @@ type stepSample struct {
 }
 
 // stepModel is how long steps are, in prefill tokens that take as long: what each
-// of the parts adds to a plain step, by least squares over all upstreams' steps.
+// of the parts adds to a plain step, by least squares over all upstreams' steps. An
+// upstream whose rate isn't its own moves it for all: one of eight that is slower by
+// less than ownSpeedBand, by as much of that as it has of the samples.
 // The decision's other terms go by A0 and the rate alone. It is the step in
 // progress that they are not good enough for: whether it ends 5 ms sooner here or
 // there decides between upstreams that are otherwise alike.
@@ -69,11 +71,18 @@ func (m *stepModel) learn(s *stepSample) {
 	thought := m.tokens(&s.load)
 	took := min(max(s.took, thought*(1-stepSurprise)), thought*(1+stepSurprise))
 	parts, more := s.load.parts(), took-s.load.plain()
+	// No step tells more than one in which each part is 1: by squares, a single very
+	// long context would outweigh thousands.
+	square := 0.0
+	for _, a := range parts {
+		square += a * a
+	}
+	weight := 1 / max(square/stepParts, 1)
 	for i, a := range parts {
 		for j, b := range parts {
-			m.squares[i][j] = m.squares[i][j]*stepMemory + a*b
+			m.squares[i][j] = m.squares[i][j]*stepMemory + weight*a*b
 		}
-		m.sums[i] = m.sums[i]*stepMemory + a*more
+		m.sums[i] = m.sums[i]*stepMemory + weight*a*more
 	}
 	if m.fresh++; m.fresh == stepSolve {
 		m.fresh = 0

@@ -33,7 +33,7 @@ type upstream struct {
 	begun     int           // of queue: those in the step in progress, or in several if they are long
 	begunWork float64       // theirs, without what each request costs beyond its tokens
 	begunAt   time.Duration // when the step began
-	counted   int64         // steps of pulse that are in progress
+	counted   int64         // of pulse's steps, those that progress has counted
 	context   float64       // tokens that those that decode look at, as of progress
 
 	brought   others        // by the last two pages
@@ -189,7 +189,7 @@ func (u *upstream) decode(now time.Duration, place uint32, flights []flight) {
 
 // begin counts a request as decoding; its caller takes it from the queue.
 func (u *upstream) begin(f *flight) {
-	f.decoding, f.steps = true, uint16(u.progress.steps)
+	f.decoding, f.steps = true, uint32(u.progress.steps)
 	u.context += f.prompt
 	u.popular.leave(f.chain, f.counted)
 	u.answering++
@@ -204,9 +204,9 @@ func (u *upstream) begin(f *flight) {
 // leave takes a request out of queue or batch.
 func (u *upstream) leave(now time.Duration, place uint32, f *flight, flights []flight) {
 	if f.decoding {
-		u.context = max(u.context-f.prompt-float64(uint16(u.progress.steps)-f.steps)*float64(f.sequences), 0)
+		u.context = max(u.context-f.prompt-float64(uint32(u.progress.steps)-f.steps)*float64(f.sequences), 0)
 		u.room -= f.room
-		u.alone -= f.alone
+		u.alone -= float64(f.alone)
 		u.decoding -= int(f.sequences)
 		u.answering--
 		u.settle()
