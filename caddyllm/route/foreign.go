@@ -61,11 +61,9 @@ func (r *Router) Scraped(at time.Time, id string, l *Load) {
 	if u.still == 0 {
 		u.gauge.note(r.running(u), page.KVUsage)
 	}
-	second := u.paged // the first shows what was sent before ours was counted
+	second := u.paged
 	u.judgePage()
-	if second {
-		r.noteLoad(u, now)
-	}
+	r.noteLoad(u, now, second)
 	if u.slot >= 0 {
 		if u.asleep {
 			r.empty(u)

@@ -79,12 +79,15 @@ func (p *peers) count() float64 {
 	return min(1+p.foreign/max(p.own, 1e-3*p.foreign), peersMax)
 }
 
-// noteLoad tells peers from the pages of upstreams.
-func (r *Router) noteLoad(u *upstream, now time.Duration) {
+// noteLoad tells peers from the pages of upstreams. The first of one may show what was
+// sent before this gateway began, and only makes the second come sooner.
+func (r *Router) noteLoad(u *upstream, now time.Duration, second bool) {
 	if !u.known(now) {
 		return
 	}
-	r.peers.note(u.inFlight(), u.brought)
+	if second {
+		r.peers.note(u.inFlight(), u.brought)
+	}
 	if shown := u.foreign; u.still == 0 && shown.waiting+shown.running >= 1 {
 		r.peers.seenAt = now
 	}
