@@ -79,9 +79,7 @@ func (r *Router) ScrapeFailed(at time.Time, id string) { r.upstream(r.clock.at(a
 // judgePage draws from the last page what decisions read.
 func (u *upstream) judgePage() {
 	u.stir()
-	if u.still == 0 || !u.paged || u.scraped-u.movedAt >= renewed {
-		u.judgeOthers()
-	}
+	u.judgeOthers()
 	u.asleep = u.load.Awake.Known && u.load.Awake.Value == 0
 	u.capacity = u.gauge.capacity(u.load.CapacityTokens.Value)
 	u.used = u.load.KVUsage.Value * u.capacity
@@ -100,9 +98,7 @@ func (u *upstream) judgePage() {
 	u.pageCount = min(u.pageUntil, u.frozen)
 }
 
-// judgeOthers finds what requests of others a page shows. Engines that renew their
-// gauges once in a while show the same page again meanwhile, which says nothing of the
-// time since, and isn't judged.
+// judgeOthers finds what requests of others a page shows.
 func (u *upstream) judgeOthers() {
 	foreign := others{
 		waiting: excess(u.load.Waiting, u.peakPrefill),
@@ -124,9 +120,12 @@ func (u *upstream) judgeOthers() {
 		}
 	}
 	u.foreign, u.paged = foreign, true
-	// The page shows a moment since the last scrape, and any of what was in
-	// flight since then may be in it.
-	u.peakPrefill, u.peakTotal = u.waiting, u.inFlight()
+	// The page shows a moment since the last scrape, and any of what was in flight
+	// since then may be in it; or a moment before, where the engine renews its gauges
+	// once in a while and shows the same page again meanwhile.
+	if u.still == 0 || u.scraped-u.movedAt >= renewed {
+		u.peakPrefill, u.peakTotal = u.waiting, u.inFlight()
+	}
 }
 
 // fresh reports whether the last page is new enough.
