@@ -62,6 +62,16 @@ func newEngines(t *testing.T, n int, opts ...func(*simOptions)) []*engine {
 	return engines
 }
 
+// agreeable starts n engines that answer whatever they are asked.
+func agreeable(t *testing.T, n int) []*engine {
+	t.Helper()
+	engines := newEngines(t, n)
+	for _, e := range engines {
+		e.answer(yes)
+	}
+	return engines
+}
+
 func addrs(engines []*engine) []string {
 	list := make([]string, len(engines))
 	for i, e := range engines {

@@ -125,10 +125,7 @@ func TestFC100SlowUploadsBlockNobody(t *testing.T) {
 // more series than upstreams need, and the page stays readable.
 // caddyllm has the 100,000 requests of the case.
 func TestFC105LabelsAreBounded(t *testing.T) {
-	engines := newEngines(t, 2)
-	for _, e := range engines {
-		e.answer(yes)
-	}
+	engines := agreeable(t, 2)
 	g := site{upstreams: addrs(engines), policy: "session_header X-Session-Id", asked: true}.start(t)
 	series := func() int {
 		t.Helper()

@@ -42,10 +42,7 @@ const asJSON = "application/json"
 
 // FC-01: prompts of token ids have affinity, and what is none passes as it came.
 func TestFC01TokenIDPrompts(t *testing.T) {
-	engines := newEngines(t, 3)
-	for _, e := range engines {
-		e.answer(yes)
-	}
+	engines := agreeable(t, 3)
 	g := site{upstreams: addrs(engines)}.start(t)
 	ids := make([]int, 601)
 	for i := range ids {
@@ -157,10 +154,7 @@ func TestFC16BodiesWithoutAPrompt(t *testing.T) {
 // FC-23: turns of a conversation stay together, whatever they ask of sampling and
 // however their JSON is written.
 func TestFC23SamplingSettingsAreNotThePrefix(t *testing.T) {
-	engines := newEngines(t, 3)
-	for _, e := range engines {
-		e.answer(yes)
-	}
+	engines := agreeable(t, 3)
 	g := site{upstreams: addrs(engines)}.start(t)
 	settings := []string{
 		`"temperature":0.2`, `"max_tokens":7,"stream":true`, `"user":"u","top_p":0.5`, `"stream_options":{"include_usage":true},"stream":true`, `"seed":9007199254740993`,
@@ -201,10 +195,7 @@ func TestFC23SamplingSettingsAreNotThePrefix(t *testing.T) {
 // FC-26: where characters have many bytes, blocks may end inside of one; a prompt
 // matches up to what is changed in it, and no further.
 func TestFC26MultiByteText(t *testing.T) {
-	engines := newEngines(t, 3)
-	for _, e := range engines {
-		e.answer(yes)
-	}
+	engines := agreeable(t, 3)
 	g := site{upstreams: addrs(engines)}.start(t)
 	for offset := range 10 { // the bytes of the characters that come again and again
 		letters := []rune(fmt.Sprint(offset) + strings.Repeat("x", offset) + strings.Repeat("漢字😀", 10_000))
@@ -234,10 +225,7 @@ func TestFC26MultiByteText(t *testing.T) {
 // FC-28: brackets in brackets are given up and passed on, and cost neither their
 // sender nor others more than as many bytes of anything else.
 func TestFC28VeryDeepJSON(t *testing.T) {
-	engines := newEngines(t, 3)
-	for _, e := range engines {
-		e.answer(yes)
-	}
+	engines := agreeable(t, 3)
 	g := site{upstreams: addrs(engines)}.start(t)
 	places := []string{
 		`{"messages":[{"role":"user","content":"a"}],"x":%s}`,

@@ -63,10 +63,7 @@ type object = map[string]any
 // FC-05, FC-07, FC-08, FC-10 (a), (b): conversations of every API grow turn by
 // turn and stay where they began.
 func TestFC05FC07FC08FC10EveryAPIsConversationsStayTogether(t *testing.T) {
-	engines := newEngines(t, 3)
-	for _, e := range engines {
-		e.answer(yes)
-	}
+	engines := agreeable(t, 3)
 	g := site{upstreams: addrs(engines)}.start(t)
 	system := text("system", 6000)
 	shapes := []struct {
@@ -251,10 +248,7 @@ func TestFC09ClockAtTheFront(t *testing.T) {
 // FC-11: coded bodies have the affinity of plain ones and pass as they came;
 // what can't be decoded goes by load.
 func TestFC11CompressedBodies(t *testing.T) {
-	engines := newEngines(t, 3)
-	for _, e := range engines {
-		e.answer(yes)
-	}
+	engines := agreeable(t, 3)
 	g := site{upstreams: addrs(engines)}.start(t)
 	plain := chat(user(text("coded", 40_000)), nil)
 	squeeze := func(w func(io.Writer) io.WriteCloser, text []byte) []byte {
